@@ -1,0 +1,55 @@
+"""What System 1 answers: a decision, the call it proposes, where its arguments came from."""
+
+from typing import Any, Literal
+
+import msgspec
+
+SourceKind = Literal[
+    "tool_result", "user_message", "assistant_message", "system_prompt", "earlier_call", "constant"
+]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where one argument's value came from.
+
+    `message` is the index of the message in the request, `path` the JSON path in a tool result,
+    the shape of a text span, or the argument's name in an earlier call.
+    """
+
+    kind: SourceKind
+    message: int | None = None
+    path: str | None = None
+
+
+class ProposedCall(msgspec.Struct, frozen=True):
+    """A call System 1 would make. `confidence` is the calibrated probability that System 2 would
+    make this very call."""
+
+    name: str
+    arguments: dict[str, Any]
+    confidence: float
+    sources: dict[str, Source] = {}
+
+
+class Guarantee(msgspec.Struct, frozen=True):
+    """The certificate a decision acted under: at `confidence_level`, over answers in `scope`, the
+    share that System 2 would have made otherwise is at most `max_error`; judged on `n` answers of
+    tasks not learned from, `errors` of them wrong."""
+
+    max_error: float
+    confidence_level: float
+    scope: str
+    n: int
+    errors: int
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """`act` with a call, or `escalate` with a reason. An escalation still carries the best-ranked
+    call, so that shadow mode can say what System 1 would have done."""
+
+    action: Literal["act", "escalate"]
+    reason: str
+    call: ProposedCall | None = None
+    confidence: float = 0.0
+    guarantee: Guarantee | None = None
+    alternatives: tuple[ProposedCall, ...] = ()

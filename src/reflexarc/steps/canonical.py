@@ -1,0 +1,31 @@
+"""Canonical JSON: the one form in which values and calls are compared.
+
+Keys sorted, no white space, integral floats written as integers (as RFC 8785 does),
+text kept as UTF-8. `1` and `1.0` are equal, `1` and `"1"` are not.
+"""
+
+import json
+import math
+from typing import Any
+
+
+def canonical_json(value: Any) -> str:
+    """The canonical text of a JSON value."""
+    if type(value) is str:
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(_normal(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def call_key(name: str, arguments: dict[str, Any]) -> str:
+    """Two calls are the same call exactly if their keys are equal."""
+    return f"{name}({canonical_json(arguments)})"
+
+
+def _normal(value: Any) -> Any:
+    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+        return int(value)
+    if isinstance(value, dict):
+        return {str(k): _normal(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, list):
+        return [_normal(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
