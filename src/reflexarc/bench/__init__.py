@@ -1,0 +1,1 @@
+"""Workloads, baselines and measurements: the demo's returns desk, arms, metrics, reports."""
