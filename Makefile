@@ -1,0 +1,40 @@
+# Every target sets up what it needs: a machine with make and Python 3.11 to 3.13 is enough.
+
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench results lock size accept-spine
+
+help: ## show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+.venv/.ready: requirements/dev.lock pyproject.toml scripts/setup.sh
+	@scripts/setup.sh
+
+setup: .venv/.ready ## make .venv with every extra that the tests need
+
+demo: .venv/.ready ## a returns desk on four arms, about 3 minutes
+	@$(BIN)/reflexarc demo $(ARGS)
+
+test: .venv/.ready ## the whole test suite
+	@$(BIN)/pytest -q -n 2 $(ARGS)
+
+lint: .venv/.ready ## ruff, strict types, the floors of the house
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/pyright
+	@PYTHONPATH=src $(BIN)/lint-imports
+
+bench: .venv/.ready ## added latency over direct, beside nginx
+	@$(BIN)/python -m reflexarc.bench.latency --json results/latency.json $(ARGS)
+
+accept-spine: .venv/.ready ## measure the promises of the spine, required beside measured
+	@$(BIN)/python -m acceptance.spine $(ARGS)
+
+results: .venv/.ready ## write docs/results.md from results/*.json
+	@$(BIN)/python -m acceptance.report
+
+size: .venv/.ready ## what the core install weighs in site-packages
+	@$(BIN)/python -m acceptance.size
+
+lock: ## renew requirements/*.lock (needs uv on PATH)
+	@scripts/lock.sh
