@@ -1,0 +1,299 @@
+"""Boosted trees served by numpy alone: trained with lightgbm elsewhere, run here as bit codes.
+
+Every tree is padded to a complete tree of depth 4. All comparisons of all trees are made at once,
+the answers of one tree are packed into a 16-bit code, and one static table says which leaf a code
+means. A handful of numpy calls per batch, whatever the number of trees; see docs/adr/0002.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.steps.errors import ArtifactCorruptError, LearnError
+
+DEPTH = 4
+"""Train with `max_depth=4` (and so at most 16 leaves)."""
+
+SLOTS = 16
+"""Comparisons per tree (15 and one that nobody reads), and leaves per tree."""
+
+MAX_FEATURES = 65_536
+MAX_OUTPUTS = 4_096
+MAX_TREES = 65_536
+
+_MANY_ROWS = 32
+"""From so many rows on, it is faster to lay the comparisons out by slot, rows side by side."""
+
+_BLOCK = 1 << 19
+"""Comparisons made at once: the intermediate arrays of a block stay in the processor's cache."""
+
+
+class Booster(Protocol):
+    """What is needed of `lightgbm.Booster`."""
+
+    def dump_model(self) -> dict[str, Any]: ...
+
+
+class Forest:
+    """Trees as flat arrays. Immutable; safe to use from several threads.
+
+    Trees are ordered by output: with T trees and K outputs, trees `k*T/K .. (k+1)*T/K` add up to
+    output k. Slot `16*t + i` is comparison i of tree t in heap order (children of i are 2i+1, taken
+    where `x[feature] <= threshold`, and 2i+2) or leaf i of tree t, from left to right.
+    """
+
+    __slots__ = (
+        "_base",
+        "_feature",
+        "_feature_by_slot",
+        "_leaf",
+        "_threshold",
+        "_threshold_by_slot",
+        "n_features",
+        "n_outputs",
+        "n_trees",
+    )
+
+    def __init__(
+        self,
+        feature: NDArray[np.intp],
+        threshold: NDArray[np.float32],
+        leaf: NDArray[np.float32],
+        *,
+        n_features: int,
+        n_outputs: int,
+    ) -> None:
+        """Takes the arrays as they are (each of T*16 entries); `from_arrays` checks them."""
+        self.n_features = n_features
+        self.n_outputs = n_outputs
+        self.n_trees = len(feature) // SLOTS
+        self._feature = feature
+        self._threshold = threshold
+        # Values have float32 precision, as in the file; their sums are made in float64.
+        self._leaf = leaf.astype(np.float64)
+        self._base = np.arange(0, len(feature), SLOTS, dtype=np.intp)
+        self._feature_by_slot = feature.reshape(-1, SLOTS).T[:-1].reshape(-1)
+        self._threshold_by_slot = threshold.reshape(-1, SLOTS).T[:-1].reshape(-1, 1)
+
+    @classmethod
+    def from_lightgbm(cls, booster: Booster) -> "Forest":
+        """The trees of a trained booster, to its best iteration if it stopped early.
+
+        Raises LearnError where the booster holds something this evaluator does not do: splits other
+        than `x <= number`, rules for missing values, trees deeper than 4, averaged outputs, a
+        sigmoid other than 1.
+        """
+        model = _read(booster)
+        n_outputs, trees = model.num_tree_per_iteration, model.tree_info
+        feature = np.zeros((len(trees), SLOTS), np.intp)
+        threshold = np.zeros((len(trees), SLOTS), np.float64)
+        leaf = np.zeros((len(trees), SLOTS), np.float64)
+        # lightgbm grows one tree per output and round: tree i belongs to output i % K.
+        ordered = [t for k in range(n_outputs) for t in trees[k::n_outputs]]
+        for row, tree in enumerate(ordered):
+            _lay_out(tree.tree_structure, feature[row], threshold[row], leaf[row], slot=0, depth=0)
+        return cls(
+            feature.reshape(-1),
+            _largest_float32_below(threshold.reshape(-1)),
+            leaf.reshape(-1).astype(np.float32),
+            n_features=model.max_feature_idx + 1,
+            n_outputs=n_outputs,
+        )
+
+    def raw(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Sums of leaf values, shape (n, n_outputs), of rows x, shape (n, n_features), float32.
+
+        Rows must hold no NaN (train with `use_missing=false` and a number for "absent"). Raises
+        TypeError for another dtype, since rounding could carry a value over a threshold, and
+        ValueError for another width.
+        """
+        if x.dtype != np.float32:
+            raise TypeError(f"rows must be float32, as in training, and are {x.dtype}")
+        if x.ndim != 2 or x.shape[1] != self.n_features:
+            raise ValueError(f"rows must have shape (n, {self.n_features}) and have {x.shape}")
+        n, step = len(x), max(2 * _MANY_ROWS, _BLOCK // max(1, len(self._feature)))
+        if n <= step:
+            return self._block(x)
+        return np.concatenate([self._block(x[i : i + step]) for i in range(0, n, step)])
+
+    def probabilities(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Shape (n, n_outputs): the sigmoid of one output, the softmax over several."""
+        scores = self.raw(x)
+        if self.n_outputs == 1:
+            return 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
+        scores -= scores.max(axis=1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=1, keepdims=True)
+        return scores
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything `from_arrays` needs: `shape` (n_features, n_outputs), and `feature`,
+        `threshold`, `leaf` of T*16 entries each."""
+        return {
+            "shape": np.array([self.n_features, self.n_outputs], np.int32),
+            "feature": self._feature.astype(np.uint16),
+            "threshold": self._threshold,
+            "leaf": self._leaf.astype(np.float32),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Forest":
+        """The inverse of `arrays`. Trusts nothing: raises ArtifactCorruptError unless every name,
+        dtype, length, index and number is one that `arrays` could have written."""
+        if set(arrays) != {"shape", "feature", "threshold", "leaf"}:
+            raise _corrupt(f"has the arrays {', '.join(sorted(arrays)) or 'none'}")
+        shape, feature = arrays["shape"], arrays["feature"]
+        threshold, leaf = arrays["threshold"], arrays["leaf"]
+        for name, dtype in (
+            ("shape", "i4"),
+            ("feature", "u2"),
+            ("threshold", "f4"),
+            ("leaf", "f4"),
+        ):
+            if arrays[name].ndim != 1 or arrays[name].dtype != np.dtype(dtype):
+                raise _corrupt(f"{name} is not one row of {np.dtype(dtype)}")
+        if len(shape) != 2:
+            raise _corrupt(f"shape has {len(shape)} entries, not 2")
+        n_features, n_outputs = int(shape[0]), int(shape[1])
+        if not 1 <= n_features <= MAX_FEATURES or not 1 <= n_outputs <= MAX_OUTPUTS:
+            raise _corrupt(f"{n_features} features and {n_outputs} outputs are out of range")
+        n_trees, rest = divmod(len(feature), SLOTS)
+        if rest or n_trees % n_outputs or n_trees > MAX_TREES:
+            raise _corrupt(f"{len(feature)} comparisons do not fit {n_outputs} outputs")
+        if len(threshold) != len(feature) or len(leaf) != len(feature):
+            raise _corrupt("feature, threshold and leaf differ in length")
+        if n_trees and int(feature.max()) >= n_features:
+            raise _corrupt(f"feature {int(feature.max())} is beyond the {n_features} there are")
+        if not np.isfinite(threshold).all() or not np.isfinite(leaf).all():
+            raise _corrupt("a threshold or leaf value is not a finite number")
+        return cls(
+            feature.astype(np.intp), threshold, leaf, n_features=n_features, n_outputs=n_outputs
+        )
+
+    def _block(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        n, n_outputs, each = len(x), self.n_outputs, self.n_trees // self.n_outputs
+        # mode="clip" throughout: indices were checked once, when the forest was made.
+        if n < _MANY_ROWS:
+            index = _LEAF_OF_CODE.take(self._codes_by_tree(x), mode="clip")
+            index += self._base
+            values = self._leaf.take(index, mode="clip")
+            return values.reshape(n, n_outputs, each).sum(axis=2)
+        index = _LEAF_OF_CODE.take(self._codes_by_slot(x), mode="clip")
+        index += self._base[:, None]
+        values = self._leaf.take(index, mode="clip")
+        return values.reshape(n_outputs, each, n).sum(axis=1).T
+
+    def _codes_by_tree(self, x: NDArray[np.float32]) -> NDArray[np.uint16]:
+        """Codes of shape (n, T): the sixteen answers of a tree lie side by side and are packed."""
+        answers = x.take(self._feature, axis=1, mode="clip") <= self._threshold
+        packed = np.packbits(answers.reshape(-1), bitorder="little")
+        return packed.view("<u2").reshape(len(x), self.n_trees)
+
+    def _codes_by_slot(self, x: NDArray[np.float32]) -> NDArray[np.uint16]:
+        """Codes of shape (T, n): features of all rows are copied in runs, and each byte of a code
+        is put together by doubling and adding, one slot of all trees and rows at a time."""
+        columns = np.ascontiguousarray(x.T).take(self._feature_by_slot, axis=0, mode="clip")
+        bits = (columns <= self._threshold_by_slot).view(np.uint8).reshape(SLOTS - 1, -1)
+        codes = np.zeros((bits.shape[1], 2), np.uint8)
+        for half in range(2):
+            byte = np.zeros(bits.shape[1], np.uint8)
+            for slot_bits in bits[8 * half : 8 * half + 8][::-1]:
+                byte += byte
+                byte |= slot_bits
+            codes[:, half] = byte
+        return codes.view("<u2").reshape(self.n_trees, len(x))
+
+
+class _Node(msgspec.Struct):
+    """A split (it has children) or a leaf of lightgbm's `dump_model()`."""
+
+    leaf_value: float = 0.0
+    split_feature: int = 0
+    threshold: float | str = 0.0
+    decision_type: str = ""
+    missing_type: str = "None"
+    left_child: "_Node | None" = None
+    right_child: "_Node | None" = None
+
+
+class _Tree(msgspec.Struct):
+    tree_structure: _Node
+
+
+class _Model(msgspec.Struct):
+    num_tree_per_iteration: int
+    max_feature_idx: int
+    tree_info: list[_Tree]
+    objective: str = ""
+    average_output: bool = False
+
+
+def _read(booster: Booster) -> _Model:
+    try:
+        model = msgspec.convert(booster.dump_model(), _Model)
+    except msgspec.ValidationError as e:
+        raise LearnError(f"lightgbm describes its model in a form not known here: {e}") from e
+    objective = model.objective.split()
+    if model.average_output:
+        raise LearnError("averaged trees are not supported: train with boosting=gbdt")
+    if any(o.startswith("sigmoid:") and float(o[8:]) != 1.0 for o in objective):
+        raise LearnError(f"the objective {model.objective!r} scales its sigmoid: train with 1")
+    if objective[:1] == ["multiclassova"]:
+        raise LearnError("multiclassova is not supported: train with objective=multiclass")
+    if model.max_feature_idx >= MAX_FEATURES or len(model.tree_info) > MAX_TREES:
+        raise LearnError(f"at most {MAX_FEATURES} features and {MAX_TREES} trees are supported")
+    return model
+
+
+def _lay_out(
+    node: _Node,
+    feature: NDArray[np.intp],
+    threshold: NDArray[np.float64],
+    leaf: NDArray[np.float64],
+    *,
+    slot: int,
+    depth: int,
+) -> None:
+    """Writes the subtree at heap slot `slot`; a leaf above the last level fills all below it."""
+    if node.left_child is None or node.right_child is None:
+        width = SLOTS >> depth
+        first = (slot + 1 - (1 << depth)) * width
+        leaf[first : first + width] = node.leaf_value
+        return
+    if depth == DEPTH:
+        raise LearnError(f"a tree is deeper than {DEPTH}: train with max_depth={DEPTH}")
+    if node.decision_type != "<=" or isinstance(node.threshold, str):
+        raise LearnError(f"splits by {node.decision_type!r} are not supported: numbers only")
+    if node.missing_type != "None":
+        raise LearnError("splits with a rule for missing values: train with use_missing=false")
+    feature[slot], threshold[slot] = node.split_feature, node.threshold
+    _lay_out(node.left_child, feature, threshold, leaf, slot=2 * slot + 1, depth=depth + 1)
+    _lay_out(node.right_child, feature, threshold, leaf, slot=2 * slot + 2, depth=depth + 1)
+
+
+def _largest_float32_below(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Largest finite float32 <= number: `x <= t` has the same answer for every float32 x."""
+    limit = float(np.finfo(np.float32).max)
+    clipped = np.clip(numbers, -limit, limit)
+    rounded = clipped.astype(np.float32)
+    down = np.nextafter(rounded, np.float32(-np.inf))
+    return np.where(rounded.astype(np.float64) > clipped, down, rounded)
+
+
+def _leaf_table() -> NDArray[np.intp]:
+    """Leaf 0..15 for each of the 65,536 codes; bit i of a code is set where comparison i holds."""
+    codes = np.arange(1 << SLOTS)
+    slot = np.zeros_like(codes)
+    for _ in range(DEPTH):
+        slot = 2 * slot + 2 - (codes >> slot & 1)
+    return (slot - (SLOTS - 1)).astype(np.intp)
+
+
+def _corrupt(why: str) -> ArtifactCorruptError:
+    return ArtifactCorruptError(f"a forest in the artifact is damaged: {why}; learn it again")
+
+
+_LEAF_OF_CODE = _leaf_table()
