@@ -97,7 +97,7 @@ class Forest:
             _lay_out(tree.tree_structure, feature[row], threshold[row], leaf[row], slot=0, depth=0)
         return cls(
             feature.reshape(-1),
-            _largest_float32_below(threshold.reshape(-1)),
+            _float32_thresholds(threshold.reshape(-1)),
             leaf.reshape(-1).astype(np.float32),
             n_features=model.max_feature_idx + 1,
             n_outputs=n_outputs,
@@ -274,13 +274,20 @@ def _lay_out(
     _lay_out(node.right_child, feature, threshold, leaf, slot=2 * slot + 2, depth=depth + 1)
 
 
-def _largest_float32_below(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Largest finite float32 <= number: `x <= t` has the same answer for every float32 x."""
+def _float32_thresholds(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Thresholds that answer `x <= t` for every float32 x as lightgbm answers it in float64.
+
+    That is the largest float32 <= t, once it is seen that lightgbm reads every x of at most
+    `kZeroThreshold` as 0 (include/LightGBM/meta.h), so that all of those fall on one side.
+    """
     limit = float(np.finfo(np.float32).max)
     clipped = np.clip(numbers, -limit, limit)
     rounded = clipped.astype(np.float32)
     down = np.nextafter(rounded, np.float32(-np.inf))
-    return np.where(rounded.astype(np.float64) > clipped, down, rounded)
+    exact = np.where(rounded.astype(np.float64) > clipped, down, rounded)
+    zero = np.float32(1e-35)
+    exact = np.where((exact >= -zero) & (numbers < 0), np.nextafter(-zero, -limit), exact)
+    return np.where((exact < zero) & (numbers >= 0), zero, exact).astype(np.float32)
 
 
 def _leaf_table() -> NDArray[np.intp]:
