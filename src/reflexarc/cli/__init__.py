@@ -1,0 +1,77 @@
+"""The command line: one module per command, imported when its command runs.
+
+Exit status: 0 done; 1 it could not be done; 2 wrong usage or configuration; 3 done, but some lines
+of the input were bad and left out; 130 interrupted.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from reflexarc import __version__
+from reflexarc.steps.errors import ConfigError, ReflexarcError
+
+BAD_LINES = 3
+INTERRUPTED = 130
+
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "try": ("try_", "Learn from sessions and say what System 1 would and would not do for them."),
+    "split": ("split", "Split sessions into a part to learn from and a part to be judged on."),
+    "learn": ("learn", "Learn a reflex from sessions."),
+    "eval": ("eval", "Judge a reflex on sessions it has not learned from."),
+    "serve": ("serve", "Put System 1 in front of an LLM: the gateway."),
+    "sim": ("sim", "An OpenAI-compatible simulated System 2 with the latency of a real one."),
+    "demo": ("demo", "A returns desk on four arms: what System 1 saves, and where it errs."),
+}
+"""Name of each command: its module here, and its one line of help (so that `--help` imports none
+of them)."""
+
+
+class FailureError(click.ClickException):
+    """An error of ours as one line on stderr."""
+
+
+class WrongUsageError(click.ClickException):
+    """The same for configuration that cannot be meant."""
+
+    exit_code = 2
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"reflexarc.cli.{_COMMANDS[cmd_name][0]}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ReflexarcError as error:
+            wrong = isinstance(error, ConfigError)
+            raise (WrongUsageError if wrong else FailureError)(str(error)) from error
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("interrupted", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="reflexarc")
+def main() -> None:
+    """System 1 for LLM agents: answers the tool calls it has learned, under a certified error
+    bound, and leaves the rest to the LLM."""
