@@ -1,0 +1,59 @@
+"""One value of a conversation, with the place it stands in."""
+
+from typing import Any
+
+from reflexarc.provenance.words import plain_text, word_set
+
+
+class Origin:
+    """The message a value came from: its index in the conversation, its text, its time."""
+
+    __slots__ = ("event", "kind", "message", "text")
+
+    def __init__(self, kind: str, message: int, event: int, text: str) -> None:
+        self.kind = kind
+        self.message = message
+        self.event = event
+        self.text = text
+
+
+class Record:
+    """The scalar fields that stand beside a value in its object: what it is called, so to say."""
+
+    __slots__ = ("_words", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._words: frozenset[str] | None = None
+
+    @property
+    def words(self) -> frozenset[str]:
+        if self._words is None:
+            self._words = word_set(self.text[:1000])
+        return self._words
+
+
+NO_RECORD = Record("")
+
+
+class Entry:
+    """A value in a slot. `position` is its ordinal among its list, object or text."""
+
+    __slots__ = ("_text", "origin", "position", "record", "slot", "value")
+
+    def __init__(
+        self, slot: str, value: Any, origin: Origin, position: int = 0, record: Record = NO_RECORD
+    ) -> None:
+        self.slot = slot
+        self.value = value
+        self.origin = origin
+        self.position = position
+        self.record = record
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The value as text, whatever its JSON type: what values are matched by."""
+        if self._text is None:
+            self._text = plain_text(self.value)
+        return self._text

@@ -1,0 +1,167 @@
+"""The values in a tool's output: leaves of JSON by path, `key: value` lines, ids in plain text."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+
+from reflexarc.provenance.entries import NO_RECORD, Entry, Origin, Record
+from reflexarc.provenance.words import shape
+
+_MAX_PARSED_CHARS = 400_000
+_MAX_TEXT_CHARS = 6_000
+_MAX_ENTRIES = 1_500
+_MAX_RECORDS = 200
+_MAX_DEPTH = 24
+_MAX_LINES = 120
+_MAX_TOKENS = 250
+_SHORT_TEXT = 60
+_EMBEDDED_WITHIN = 200
+_WIDE_OBJECT = 8
+_ID_KEY = re.compile(r"\d{3}")
+_LINE = re.compile(r"\s*[-*]?\s*([\w ]{2,30}):\s+(\S.{0,120})$")
+_TOKEN = re.compile(r"https?://[^\s\"'<>)]+|[\w./\-]*/[\w./\-]+|[\w\-]*\d[\w\-]*|\w+\.\w+")
+
+Fields = dict[str, Any]
+
+
+class OutputValues:
+    """What one tool output holds: entries, objects by path (for projections), the parsed value."""
+
+    __slots__ = ("entries", "objects", "parsed")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.objects: list[tuple[str, list[Fields], Record]] = []
+        self.parsed: Any = None
+
+
+def output_entries(tool: str, text: str, origin: Origin) -> OutputValues:
+    """Index one output. Bounded: 1,500 entries, 200 objects, 24 levels, 400,000 characters."""
+    found = OutputValues()
+    parsed = _parse(text)
+    if parsed is None and len(text) < _SHORT_TEXT:
+        parsed = text
+    found.parsed = parsed
+    if parsed is None:
+        found.entries.extend(_text_entries(tool, text[:_MAX_TEXT_CHARS], origin))
+        return found
+    walker = _Walker(tool, origin, found)
+    walker.walk(parsed, "", 0, NO_RECORD, 0)
+    return found
+
+
+def _parse(text: str) -> Any:
+    """The JSON value a text is, or holds after a short preamble; None where there is none."""
+    if len(text) > _MAX_PARSED_CHARS:
+        return None
+    stripped = text.strip()
+    if not stripped:
+        return None
+    try:
+        return msgspec.json.decode(stripped)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        pass
+    starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
+    if not starts or min(starts) >= _EMBEDDED_WITHIN:
+        return None
+    try:
+        return json.JSONDecoder().raw_decode(text[min(starts) :])[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Walker:
+    def __init__(self, tool: str, origin: Origin, found: OutputValues) -> None:
+        self.prefix = f"out:{tool}:"
+        self.origin = origin
+        self.found = found
+
+    def walk(self, value: Any, path: str, position: int, record: Record, depth: int) -> None:
+        if len(self.found.entries) >= _MAX_ENTRIES or depth > _MAX_DEPTH:
+            return
+        if isinstance(value, dict):
+            self._object(cast("Fields", value), path, position, depth)
+        elif isinstance(value, list):
+            self._list(cast("list[Any]", value), path, record, depth)
+        elif value is not None:
+            self._add(path, value, position, record)
+
+    def _add(self, path: str, value: Any, position: int, record: Record) -> None:
+        self.found.entries.append(Entry(self.prefix + path, value, self.origin, position, record))
+
+    def _object(self, fields: Fields, path: str, position: int, depth: int) -> None:
+        if _is_lookup_table(fields):
+            for at, (key, value) in enumerate(fields.items()):
+                self._add(f"{path}.{{k}}", key, at, Record(str(value)))
+                self._add(f"{path}.{{v}}", value, at, Record(f"{key} {key}s"))
+            return
+        record = Record(_describe(fields))
+        if len(self.found.objects) < _MAX_RECORDS:
+            self.found.objects.append((self.prefix + path, [fields], record))
+        by_id = len(fields) > 1 and all(isinstance(value, dict) for value in fields.values())
+        for at, (key, value) in enumerate(fields.items()):
+            if by_id or _ID_KEY.search(key):
+                self._add(f"{path}.{{k}}", key, at, Record(_scalar_text(value)[:200]))
+                self.walk(value, f"{path}.{{k}}", at, record, depth + 1)
+            else:
+                self.walk(value, f"{path}.{key}", position, record, depth + 1)
+
+    def _list(self, values: list[Any], path: str, record: Record, depth: int) -> None:
+        for at, value in enumerate(values):
+            self.walk(value, f"{path}[*]", at, record, depth + 1)
+        if not values:
+            return
+        if all(isinstance(value, dict) for value in values):
+            if len(self.found.objects) < _MAX_RECORDS:
+                rows = cast("list[Fields]", values)
+                whole = Record(" ".join(_describe(row) for row in rows[:8])[:400])
+                self.found.objects.append((f"{self.prefix}{path}#all", rows, whole))
+        elif not any(isinstance(value, (dict, list)) for value in values):
+            self._add(f"{path}#all", values, 0, record)
+
+
+def _is_lookup_table(fields: Fields) -> bool:
+    """Whether an object maps names to like values (`{"T-Shirt": "9523456873", ...}`)."""
+    if len(fields) <= _WIDE_OBJECT:
+        return False
+    values = list(fields.values())
+    if any(isinstance(value, (dict, list)) for value in values):
+        return False
+    return len({shape(str(value)) for value in values[:64]}) <= 3
+
+
+def _describe(fields: Fields) -> str:
+    """The scalar fields of an object and of its small sub-objects, as text."""
+    parts: list[str] = []
+    for value in fields.values():
+        if isinstance(value, dict):
+            nested = cast("Fields", value)
+            if len(nested) < _WIDE_OBJECT:
+                parts.append(_scalar_text(nested))
+        elif not isinstance(value, list):
+            parts.append(str(value))
+    return " ".join(parts)
+
+
+def _scalar_text(value: Any) -> str:
+    if isinstance(value, dict):
+        fields = cast("Fields", value)
+        return " ".join(f"{key} {part}" for key, part in fields.items() if not isinstance(part, list))
+    return str(value)
+
+
+def _text_entries(tool: str, text: str, origin: Origin) -> Iterator[Entry]:
+    for position, line in enumerate(text.splitlines()[:_MAX_LINES]):
+        match = _LINE.match(line)
+        if match:
+            slot = f"kv:{tool}:{match.group(1).strip()}"
+            yield Entry(slot, match.group(2).strip().strip("\"'"), origin, position, Record(line))
+    for position, match in enumerate(_TOKEN.finditer(text)):
+        if position >= _MAX_TOKENS:
+            break
+        token = match.group().rstrip(".,:")
+        kind = shape(token) if len(token) < 25 else ("longurl" if token.startswith("http") else "long")
+        yield Entry(f"tx:{tool}:{kind}", token, origin, position)

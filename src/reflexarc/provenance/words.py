@@ -1,0 +1,49 @@
+"""Tokens, word sets and shapes of text: the plain lexical ground everything else stands on."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from reflexarc.steps import canonical_json
+
+_WORD = re.compile(r"[a-z0-9]{2,}")
+_TOKEN = re.compile(r"[#/\w][\w@.\-'/:#+]*\w|\w")
+_UPPER = re.compile(r"[A-Z]+")
+_LOWER = re.compile(r"[a-z]+")
+_DIGITS = re.compile(r"\d+")
+_LONGEST_SHAPED = 40
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The distinct lower-case words (two characters or more) of a text."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def tokens(text: str, limit: int) -> list[str]:
+    """The first `limit` tokens of a text; ids, e-mail addresses, paths and dates stay whole."""
+    found: list[str] = []
+    for match in _TOKEN.finditer(text):
+        found.append(match.group().strip(".,'\""))
+        if len(found) >= limit:
+            break
+    return found
+
+
+@lru_cache(maxsize=16384)
+def shape(token: str) -> str:
+    """The kind of a token: runs of capitals become A, of small letters a, digits 9s (six at most).
+
+    >>> shape("#W2378156"), shape("2024-05-16"), shape("yusuf_rossi_9620")
+    ('#A999999', '9999-99-99', 'a_a_9999')
+    """
+    if len(token) > _LONGEST_SHAPED:
+        return "long"
+    token = _LOWER.sub("a", _UPPER.sub("A", token))
+    return _DIGITS.sub(lambda run: "9" * min(len(run.group()), 6), token)
+
+
+def plain_text(value: Any) -> str:
+    """A JSON value as the text a message would show: `5`, `5.0` and `"5"` are all `5`."""
+    if type(value) is str:
+        return value
+    return canonical_json(value)

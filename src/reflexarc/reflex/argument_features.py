@@ -1,0 +1,147 @@
+"""What distinguishes the right value among an argument's candidates, as numbers."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.reflex.candidates import ABSENT, Candidate
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.sources import Argument
+
+FEATURES = (
+    "hit_rate", "precision", "slots", "age_newest", "age_oldest", "used", "used_as",
+    "position", "in_slot", "unused_in_slot", "ordinal_unused", "in_user", "in_assistant",
+    "record_in_user", "record_in_talk", "record_in_assistant", "constant_share", "made",
+    "linked", "linked_record", "argument", "length", "length_difference", "best_in_user",
+    "best_in_talk", "best_in_assistant", "newest_output", "best_slot", "candidates",
+)  # fmt: skip
+_COLUMN = {name: at for at, name in enumerate(FEATURES)}
+_LINKED = _COLUMN["linked"]
+_LINKED_RECORD = _COLUMN["linked_record"]
+_LENGTH_DIFFERENCE = _COLUMN["length_difference"]
+_NO_AGE = 99.0
+_LONGEST_LINKED = 20_000
+
+
+def argument_matrix(
+    context: Context, argument: Argument, candidates: list[Candidate]
+) -> NDArray[np.float32]:
+    """(candidates, features); the columns that depend on earlier arguments are left at their
+    neutral value, see `link_columns`."""
+    used = context.used.get((argument.tool, argument.name), frozenset[str]())
+    used_as = context.used_as.get(argument.name, frozenset[str]())
+    slots = argument.slots
+    user, assistant = context.user, context.assistant
+    talk = context.user_words
+    newest_event = context.event
+    in_slot: dict[int, int] = {}
+    unused_in_slot: dict[int, int] = {}
+    best_slots: list[int] = []
+    for candidate in candidates:
+        distinct = set(candidate.slots)
+        for slot in distinct:
+            in_slot[slot] = in_slot.get(slot, 0) + 1
+            if candidate.text not in used:
+                unused_in_slot[slot] = unused_in_slot.get(slot, 0) + 1
+        best_slots.append(min((slot for slot in distinct if slot >= 0), default=-1))
+    ordinal: dict[int, int] = {}
+    rows: list[tuple[float, ...]] = []
+    for candidate, best in zip(candidates, best_slots, strict=True):
+        text = candidate.text
+        unused = text not in used
+        if unused:
+            ordinal[best] = ordinal.get(best, 0) + 1
+        events = [entry.origin.event for entry in candidate.entries]
+        if candidate.objects is not None:
+            events.append(candidate.objects.origin.event)
+        newest = newest_event - max(events) if events else _NO_AGE
+        oldest = newest_event - min(events) if events else _NO_AGE
+        in_user = in_talk = in_assistant = 0.0
+        for words in _record_words(candidate):
+            weight = 1.0 / (len(words) + 1)
+            in_user = max(in_user, len(words & user.words) * weight)
+            in_talk = max(in_talk, len(words & talk) * weight)
+            in_assistant = max(in_assistant, len(words & assistant.words) * weight)
+        lower = text.lower() if 1 < len(text) <= 200 else ""
+        size = len(candidate.value) if isinstance(candidate.value, list) else 0  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        position = candidate.entries[0].position if candidate.entries else -1
+        rows.append((
+            slots[best].hit_rate if best >= 0 else 0.0,
+            max((slots[slot].precision for slot in candidate.slots if slot >= 0), default=0.0),
+            len(set(candidate.slots)), newest, oldest, not unused, text in used_as,
+            position, in_slot.get(best, 0), unused_in_slot.get(best, 0),
+            ordinal[best] if unused else 0,
+            bool(lower) and lower in user.lower, bool(lower) and lower in assistant.lower,
+            in_user, in_talk, in_assistant, candidate.share, candidate.made,
+            -1.0, -1.0, argument.index, size, 9.0, 0.0, 0.0, 0.0,
+            newest == 0, best, len(candidates),
+        ))  # fmt: skip
+    matrix = np.array(rows, dtype=np.float32)
+    _relative(matrix)
+    return matrix
+
+
+def _record_words(candidate: Candidate) -> list[frozenset[str]]:
+    if candidate.objects is not None:
+        return [candidate.objects.record.words]
+    return [entry.record.words for entry in candidate.entries[:4] if entry.record.text]
+
+
+def _relative(matrix: NDArray[np.float32]) -> None:
+    """How far each candidate's record stands behind the one the talk names best."""
+    for source, target in (
+        ("record_in_user", "best_in_user"),
+        ("record_in_talk", "best_in_talk"),
+        ("record_in_assistant", "best_in_assistant"),
+    ):
+        column = matrix[:, _COLUMN[source]]
+        matrix[:, _COLUMN[target]] = column - column.max()
+
+
+class Chosen:
+    """The arguments already filled: their texts, and the length of the last list among them."""
+
+    __slots__ = ("length", "texts")
+
+    def __init__(self, texts: tuple[str, ...] = (), length: int = 0) -> None:
+        self.texts = texts
+        self.length = length
+
+    def then(self, value: object, text: str) -> "Chosen":
+        if isinstance(value, list):
+            return Chosen(self.texts, len(value))  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, dict) or len(text) <= 3 or text.startswith("\0"):
+            return self
+        return Chosen((*self.texts, text), self.length)
+
+
+def link_columns(
+    matrix: NDArray[np.float32], candidates: list[Candidate], chosen: Chosen
+) -> NDArray[np.float32]:
+    """A copy of the matrix that knows the arguments chosen before: whether a candidate's message,
+    and its very record, holds them too."""
+    linked = matrix.copy()
+    if chosen.length:
+        for at, candidate in enumerate(candidates):
+            if isinstance(candidate.value, list):
+                linked[at, _LENGTH_DIFFERENCE] = len(candidate.value) - chosen.length  # pyright: ignore[reportUnknownArgumentType]
+    if chosen.texts:
+        shares: dict[int, float] = {}
+        count = len(chosen.texts)
+        for at, candidate in enumerate(candidates):
+            if candidate.made == ABSENT:
+                continue
+            best = best_record = -1.0
+            for entry in candidate.entries[:6]:
+                origin = entry.origin
+                share = shares.get(id(origin))
+                if share is None:
+                    text = origin.text[:_LONGEST_LINKED]
+                    share = sum(part in text for part in chosen.texts) / count
+                    shares[id(origin)] = share
+                best = max(best, share)
+                if entry.record.text:
+                    near = sum(part in entry.record.text for part in chosen.texts) / count
+                    best_record = max(best_record, near)
+            linked[at, _LINKED] = best
+            linked[at, _LINKED_RECORD] = best_record
+    return linked

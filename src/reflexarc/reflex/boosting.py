@@ -1,0 +1,37 @@
+"""Training boosted trees: the only place that needs lightgbm (the extra `[learn]`)."""
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.reflex.trees import DEPTH, Forest
+from reflexarc.steps.errors import LearnError
+
+_COMMON: dict[str, Any] = {
+    "max_depth": DEPTH,
+    "use_missing": False,
+    "verbose": -1,
+    "num_threads": 1,
+    "deterministic": True,
+    "force_row_wise": True,
+    "seed": 1,
+}
+
+
+def train(
+    features: NDArray[np.float32], labels: NDArray[Any], parameters: dict[str, Any], rounds: int
+) -> Forest:
+    """A forest of `rounds` rounds over (n, width) features; `labels` are class indices."""
+    try:
+        import lightgbm
+    except ImportError as missing:
+        raise LearnError(
+            "learning needs lightgbm, which is not installed: pip install 'reflexarc[learn]'"
+        ) from missing
+    settings: dict[str, Any] = {**_COMMON, **parameters}
+    booster = cast(
+        "Any",
+        lightgbm.train(settings, lightgbm.Dataset(features, labels), num_boost_round=rounds),
+    )
+    return Forest.from_lightgbm(booster)

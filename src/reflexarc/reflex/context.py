@@ -1,0 +1,202 @@
+"""The state of one conversation as System 1 sees it, built one message at a time.
+
+Every message is read once, when it is appended; a decision afterwards only looks up what is
+here. A context is not thread-safe; a reflex is, so use one context per conversation.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from reflexarc.provenance import Entry, Origin, Record, assistant_entries, output_entries
+from reflexarc.provenance import system_entries, user_entries
+from reflexarc.provenance.spans import latest_year
+from reflexarc.provenance.words import plain_text, word_set
+from reflexarc.reflex.prompts import prompt_lines
+from reflexarc.steps import Message, ToolCall
+
+_ERROR = re.compile(r"rror|not found|invalid|failed|denied", re.IGNORECASE)
+_KEYS = re.compile(r'"(\w+)":')
+_STATUS = re.compile(r'status"?: ?"?([\w ]+)')
+_NAMES = re.compile(r'"name": ?"([^"]{3,40})"')
+_TAIL = 1500
+_DEFAULT_YEAR = "2024"
+
+
+class Text:
+    """The newest message of one author, with what is looked up in it most."""
+
+    __slots__ = ("lower", "text", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lower = text.lower()
+        self.words = word_set(text[-_TAIL:])
+
+
+EMPTY = Text("")
+
+
+class Objects:
+    """Objects of one tool output under one path: a single one, or all of a list."""
+
+    __slots__ = ("origin", "path", "record", "rows")
+
+    def __init__(self, path: str, rows: list[dict[str, Any]], record: Record, origin: Origin) -> None:
+        self.path = path
+        self.rows = rows
+        self.record = record
+        self.origin = origin
+
+
+class Context:
+    """Incremental state of one conversation."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.event = 0
+        self.symbols: list[str] = []
+        self.tool_counts: Counter[str] = Counter()
+        self.used: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self.used_as: defaultdict[str, set[str]] = defaultdict(set)
+        self.call_keys: set[str] = set()
+        self.last_call: ToolCall | None = None
+        self.slots: defaultdict[str, list[Entry]] = defaultdict(list)
+        self.entries: list[Entry] = []
+        self.objects: list[Objects] = []
+        self.user = EMPTY
+        self.assistant = EMPTY
+        self.user_words: set[str] = set()
+        self.user_turns = 0
+        self.calls_since_user = 0
+        self.output_text = ""
+        self.output_words: frozenset[str] = frozenset()
+        self.names_in_output = 0
+        self.names_mentioned = 0
+        self.words_mentioned = 0
+        self.prompt_lines: tuple[str, ...] = ()
+        self.opaque = False
+        self._distinct: dict[str, tuple[int, set[str]]] = {}
+        self._year = _DEFAULT_YEAR
+        self._open_calls = 0
+        self._tool_of_call: dict[str, str] = {}
+        self._unanswered: list[str] = []
+
+    def extend(self, messages: Sequence[Message]) -> None:
+        """Append further messages of the conversation."""
+        for message in messages:
+            self._append(message)
+            self.length += 1
+
+    def append_call(self, call: ToolCall) -> None:
+        """Append a sibling call of a batch whose message has not been appended yet."""
+        self._call(call)
+        self._open_calls += 1
+
+    def distinct(self, slot: str) -> set[str]:
+        """The distinct values seen in a slot so far, as text. Do not change it."""
+        entries = self.slots.get(slot)
+        if not entries:
+            return set()
+        read, values = self._distinct.get(slot, (0, set[str]()))
+        if read < len(entries):
+            values.update(entry.text for entry in entries[read:])
+            self._distinct[slot] = (len(entries), values)
+        return values
+
+    def _append(self, message: Message) -> None:
+        self.opaque = self.opaque or message.opaque
+        match message.role:
+            case "user":
+                self._user(message.content)
+            case "assistant":
+                self._assistant_turn(message)
+            case "tool":
+                self._output(self._tool_name(message), message.content)
+            case "system" | "developer":
+                self._system(message.content)
+
+    def _system(self, text: str) -> None:
+        self.prompt_lines += prompt_lines(text)
+        self._year = latest_year(text, self._year)
+        self._add(system_entries(text, self._origin("system_prompt", text)))
+
+    def _user(self, text: str) -> None:
+        self.event += 1
+        self.user = Text(text)
+        self.user_words |= word_set(text)
+        self.user_turns += 1
+        self.calls_since_user = 0
+        self.symbols.append("U")
+        self._year = latest_year(text, self._year)
+        self._add(user_entries(text, self._origin("user_message", text), self._year))
+
+    def _assistant_turn(self, message: Message) -> None:
+        for call in message.tool_calls[self._open_calls :]:
+            self._call(call)
+        self._open_calls = 0
+        if message.content:
+            self.event += 1
+            self.assistant = Text(message.content)
+            origin = self._origin("assistant_message", message.content)
+            self._add(assistant_entries(message.content, origin, self._year))
+        if not message.tool_calls:
+            self.symbols.append("M")
+
+    def _call(self, call: ToolCall) -> None:
+        self.event += 1
+        self.symbols.append(f"C:{call.name}")
+        self.tool_counts[call.name] += 1
+        self.calls_since_user += 1
+        self.last_call = call
+        origin = self._origin("earlier_call", call.raw)
+        for name, value in call.arguments.items():
+            entry = Entry(f"prev:{name}", value, origin)
+            self._add_one(entry)
+            self.used[call.name, name].add(entry.text)
+            self.used_as[name].add(entry.text)
+            if isinstance(value, list):
+                parts = cast("list[Any]", value)
+                self.used[call.name, name].update(plain_text(part) for part in parts)
+        self.call_keys.add(call.key)
+        if call.id:
+            self._tool_of_call[call.id] = call.name
+        self._unanswered.append(call.name)
+
+    def _tool_name(self, message: Message) -> str:
+        named = self._tool_of_call.get(message.tool_call_id or "") or message.name
+        if named is None:
+            return self._unanswered.pop(0) if self._unanswered else "unknown"
+        if named in self._unanswered:
+            self._unanswered.remove(named)
+        return named
+
+    def _output(self, tool: str, text: str) -> None:
+        self.event += 1
+        self.output_text = text
+        failed = _ERROR.search(text[:80]) is not None
+        self.symbols.append(f"{'X' if failed else 'O'}:{tool}")
+        statuses = {f"{tool}|{status}" for status in _STATUS.findall(text[:4000])}
+        self.output_words = word_set(text[:300]) | statuses | set(_KEYS.findall(text[:4000])[:60])
+        names = [word_set(name) for name in _NAMES.findall(text[:20_000])]
+        self.names_in_output = len(names)
+        self.names_mentioned = sum(bool(name) and name <= self.user_words for name in names)
+        self.words_mentioned = sum(
+            len(word) > 3 and word in self.user_words for word in word_set(text[:3000])
+        )
+        origin = self._origin("tool_result", text)
+        found = output_entries(tool, text, origin)
+        self._add(found.entries)
+        self.objects.extend(Objects(path, rows, record, origin) for path, rows, record in found.objects)
+
+    def _origin(self, kind: str, text: str) -> Origin:
+        return Origin(kind, self.length, self.event, text)
+
+    def _add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._add_one(entry)
+
+    def _add_one(self, entry: Entry) -> None:
+        self.slots[entry.slot].append(entry)
+        self.entries.append(entry)

@@ -1,0 +1,262 @@
+"""Judging a reflex on sessions it was not learned from: what it would have answered, how rightly."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from reflexarc.reflex.certificate import binomial_upper
+from reflexarc.reflex.decision import Decision
+from reflexarc.reflex.identity import offered_tools
+from reflexarc.reflex.learning import LEVELS
+from reflexarc.reflex.reflex import Reflex
+from reflexarc.reflex.repeat import repeats
+from reflexarc.reflex.replay import replay
+from reflexarc.steps import Effect, Session, ToolCall
+
+_BINS = 10
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """One decision item of a recorded session and what System 1 made of it.
+
+    `recorded` is the call System 2 made (None: a message); `effect` its effect. `exact`: the
+    best-ranked call is the recorded one; `among_three`: it is among the best three;
+    `read_exact`, `read_among_three`: the same among calls of read tools only.
+    `acted` maps an error level ("0.05") to whether System 1 would have acted under it.
+    """
+
+    session: str
+    task: str
+    step: int
+    message: int
+    recorded: ToolCall | None
+    effect: Effect | None
+    thought: bool
+    named: bool
+    exact: bool
+    among_three: bool
+    read_exact: bool
+    read_among_three: bool
+    decision: Decision
+    acted: dict[str, bool]
+    cpu_ms: float
+
+
+class ReadOnly(msgspec.Struct, frozen=True):
+    """Over recorded calls of read tools, candidates limited to read tools."""
+
+    n: int
+    top1: float
+    top3: float
+
+
+class Writes(msgspec.Struct, frozen=True):
+    """Over recorded calls of write tools."""
+
+    n: int
+    top1: float
+
+
+class Certified(msgspec.Struct, frozen=True):
+    """What would have been answered under one error level. `error_ucb95` is the exact binomial
+    upper bound of the error at 95%; `tasks_touched_wrong` the share of tasks with a wrong answer."""
+
+    answered: int
+    errors: int
+    error: float
+    error_ucb95: float
+    coverage_calls: float
+    coverage_steps: float
+    tasks_touched_wrong: float
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """CPU of one decision, the reading of the new messages included, in milliseconds."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """The figures of `reflexarc eval`; docs/metrics.md defines each."""
+
+    sessions: int
+    tasks: int
+    steps: int
+    tool_steps: int
+    calls: int
+    name_accuracy: float
+    call_exact_top1: float
+    call_exact_top3: float
+    read_only: ReadOnly
+    writes: Writes
+    certified: dict[str, Certified]
+    repeat_rate: float | None
+    ece: float
+    latency_ms: Latency
+
+
+def level_name(level: float) -> str:
+    """An error level as the key it is reported under: 0.05 is "0.05", 0.1 is "0.10"."""
+    return f"{level:.2f}" if round(level, 2) == level else f"{level:g}"
+
+
+def outcomes(reflex: Reflex, sessions: Sequence[Session]) -> Iterator[Outcome]:
+    """Every decision item of the sessions, in order, with what System 1 would have done."""
+    levels = sorted({*LEVELS, reflex.card.max_error})
+    for session in sessions:
+        yield from _session_outcomes(reflex, session, levels)
+
+
+def _session_outcomes(
+    reflex: Reflex, session: Session, levels: Sequence[float]
+) -> Iterator[Outcome]:
+    tools = offered_tools(session)
+    offered = {tool.name for tool in tools}
+    effects = reflex.effects
+    before = time.thread_time()
+    for context, item in replay(session):
+        ranking = reflex.predictor.rank(context, offered)
+        decision = reflex.judge(context, ranking, tools, model=session.model, max_error=1.0)
+        cpu_ms = (time.thread_time() - before) * 1e3
+        recorded = item.recorded
+        thought = recorded is not None and effects.get(recorded.name) == "think"
+        if thought:
+            recorded = None
+        wanted = {call.key for call in item.calls} if recorded is not None else set[str]()
+        keys = [call.key for call in ranking.calls]
+        reads = [call.key for call in ranking.calls if effects.get(call.name) == "read"]
+        verdict = ranking.verdict
+        yield Outcome(
+            session=session.id,
+            task=session.task,
+            step=item.step,
+            message=item.message,
+            recorded=recorded,
+            effect=effects.get(recorded.name, "write") if recorded is not None else None,
+            thought=thought,
+            named=verdict in {call.name for call in item.calls}
+            if recorded is not None
+            else verdict is None,
+            exact=keys[:1] != [] and keys[0] in wanted,
+            among_three=not wanted.isdisjoint(keys[:3]),
+            read_exact=reads[:1] != [] and reads[0] in wanted,
+            read_among_three=not wanted.isdisjoint(reads[:3]),
+            decision=decision,
+            acted={level_name(level): _acts(reflex, decision, level) for level in levels},
+            cpu_ms=cpu_ms,
+        )
+        before = time.thread_time()
+
+
+def _acts(reflex: Reflex, decision: Decision, level: float) -> bool:
+    """Whether the decision, made without a limit on the error, also holds under one."""
+    if decision.reason not in ("certified", "below_threshold", "free_text"):
+        return False
+    certificate = reflex.certificate(level)
+    if certificate is None or certificate.threshold is None:
+        return False
+    return decision.confidence >= certificate.threshold
+
+
+def evaluate(
+    reflex: Reflex,
+    sessions: Sequence[Session],
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> Evaluation:
+    """Judge a reflex on sessions, none of whose tasks it should have been learned from.
+    `progress` is called with the share of the sessions done."""
+    found: list[Outcome] = []
+    levels = sorted({*LEVELS, reflex.card.max_error})
+    for done, session in enumerate(sessions, 1):
+        found += _session_outcomes(reflex, session, levels)
+        if progress is not None:
+            progress(done / len(sessions))
+    return summarise(reflex, sessions, found)
+
+
+def summarise(
+    reflex: Reflex, sessions: Sequence[Session], found: Sequence[Outcome]
+) -> Evaluation:
+    """The figures over outcomes already made."""
+    calls = [one for one in found if one.recorded is not None]
+    reads = [one for one in calls if one.effect == "read"]
+    writes = [one for one in calls if one.effect == "write"]
+    steps = {(one.session, one.step) for one in found}
+    tool_steps = {(one.session, one.step) for one in calls}
+    tasks = {session.task for session in sessions}
+    thinking = [name for name, effect in reflex.effects.items() if effect == "think"]
+    cpu = np.array([one.cpu_ms for one in found]) if found else np.zeros(1)
+    return Evaluation(
+        sessions=len(sessions),
+        tasks=len(tasks),
+        steps=len(steps),
+        tool_steps=len(tool_steps),
+        calls=len(calls),
+        name_accuracy=_share([one.named for one in found]),
+        call_exact_top1=_share([one.exact for one in calls]),
+        call_exact_top3=_share([one.among_three for one in calls]),
+        read_only=ReadOnly(
+            len(reads),
+            _share([one.read_exact for one in reads]),
+            _share([one.read_among_three for one in reads]),
+        ),
+        writes=Writes(len(writes), _share([one.exact for one in writes])),
+        certified={
+            level_name(level): _certified(found, level_name(level), len(calls), tool_steps, tasks)
+            for level in sorted({*LEVELS, reflex.card.max_error})
+        },
+        repeat_rate=repeats(sessions, thinking).repeat_rate,
+        ece=_expected_calibration_error(found),
+        latency_ms=Latency(
+            round(float(np.median(cpu)), 4),
+            round(float(np.quantile(cpu, 0.99)), 4),
+            round(float(cpu.max()), 4),
+        ),
+    )
+
+
+def _certified(
+    found: Sequence[Outcome],
+    level: str,
+    calls: int,
+    tool_steps: set[tuple[str, int]],
+    tasks: set[str],
+) -> Certified:
+    answered = [one for one in found if one.acted[level]]
+    wrong = [one for one in answered if not one.exact]
+    left = {(one.session, one.step) for one in found if not one.acted[level]}
+    n, errors = len(answered), len(wrong)
+    return Certified(
+        answered=n,
+        errors=errors,
+        error=round(errors / n, 6) if n else 0.0,
+        error_ucb95=round(binomial_upper(errors, n, 0.05), 6),
+        coverage_calls=round(n / calls, 6) if calls else 0.0,
+        coverage_steps=round(len(tool_steps - left) / len(tool_steps), 6) if tool_steps else 0.0,
+        tasks_touched_wrong=round(len({one.task for one in wrong}) / max(1, len(tasks)), 6),
+    )
+
+
+def _expected_calibration_error(found: Sequence[Outcome]) -> float:
+    """Mean distance of confidence and accuracy over ten equal bins, weighted by their size."""
+    ranked = [one for one in found if one.decision.call is not None]
+    if not ranked:
+        return 0.0
+    confidence = np.array([one.decision.confidence for one in ranked])
+    exact = np.array([one.exact for one in ranked], dtype=np.float64)
+    bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    error = 0.0
+    for at in range(_BINS):
+        here = bins == at
+        if here.any():
+            error += abs(confidence[here].mean() - exact[here].mean()) * here.mean()
+    return round(float(error), 6)
+
+
+def _share(values: Sequence[bool]) -> float:
+    return round(sum(values) / len(values), 6) if values else 0.0

@@ -1,0 +1,120 @@
+"""Fits a predictor to recorded sessions: sources and vocabulary first, then the two forests."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.reflex.argument_features import FEATURES, Chosen, argument_matrix, link_columns
+from reflexarc.reflex.boosting import train
+from reflexarc.reflex.candidates import ABSENT_TEXT, ABSENT_VALUE, coerce, enumerate_candidates
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.history import HistoryFeatures, VocabularyLearner
+from reflexarc.reflex.predictor import Predictor
+from reflexarc.reflex.replay import replay
+from reflexarc.reflex.sources import SourceLearner, Sources
+from reflexarc.provenance.words import plain_text
+from reflexarc.steps import Session, ToolCall
+from reflexarc.steps.errors import LearnError
+
+_NEGATIVES = 40
+_FEW_CLASSES = 20
+_TOOL_TREES: dict[str, Any] = {
+    "num_leaves": 16,
+    "learning_rate": 0.08,
+    "min_data_in_leaf": 10,
+    "feature_fraction": 0.5,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "lambda_l2": 2.0,
+    "max_bin": 63,
+}
+_ARGUMENT_TREES: dict[str, Any] = {
+    "objective": "binary",
+    "num_leaves": 16,
+    "learning_rate": 0.1,
+    "min_data_in_leaf": 20,
+    "feature_fraction": 0.8,
+    "lambda_l2": 2.0,
+}
+_ARGUMENT_ROUNDS = 150
+
+
+def fit_predictor(sessions: Sequence[Session], thinking: Collection[str]) -> Predictor:
+    """Learn which call comes next. `thinking` names the tools that only record a thought."""
+    source_learner, vocabulary_learner = SourceLearner(), VocabularyLearner()
+    for session in sessions:
+        for context, item in replay(session):
+            if item.recorded is not None and item.recorded.name not in thinking:
+                source_learner.observe(context, item.recorded, session.task)
+            vocabulary_learner.observe(context, session.task)
+    sources = source_learner.finish()
+    if not sources.tools:
+        raise LearnError(
+            "no tool was called three times or more in these sessions: nothing can be learned"
+        )
+    vocabulary = vocabulary_learner.finish(sources)
+    features = HistoryFeatures(vocabulary, sources)
+    rows = _Rows(sources, features)
+    for session in sessions:
+        for context, item in replay(session):
+            call = item.recorded
+            if call is not None and call.name in thinking:
+                call = None
+            rows.add(context, call, session.task)
+    return Predictor(sources, vocabulary, rows.tool_forest(), rows.argument_forest())
+
+
+class _Rows:
+    """Training rows of both forests, gathered in one pass."""
+
+    def __init__(self, sources: Sources, features: HistoryFeatures) -> None:
+        self.sources = sources
+        self.features = features
+        self._class = {tool.name: at + 1 for at, tool in enumerate(sources.tools)}
+        self._vectors: list[NDArray[np.float32]] = []
+        self._classes: list[int] = []
+        self._matrices: list[NDArray[np.float32]] = []
+        self._right: list[NDArray[np.bool_]] = []
+        self._random = np.random.default_rng(0)
+
+    def add(self, context: Context, call: ToolCall | None, task: str) -> None:
+        if call is not None and call.name not in self._class:
+            return
+        self._vectors.append(self.features.vector(context))
+        self._classes.append(self._class[call.name] if call is not None else 0)
+        if call is not None:
+            self._add_arguments(context, call, task)
+
+    def _add_arguments(self, context: Context, call: ToolCall, task: str) -> None:
+        chosen = Chosen()
+        for argument in self.sources.by_name[call.name].arguments:
+            constants = self.sources.constants(argument, without=task)
+            candidates = enumerate_candidates(context, argument, constants)
+            value = call.arguments.get(argument.name, ABSENT_VALUE)
+            text = ABSENT_TEXT if value is ABSENT_VALUE else plain_text(value)
+            right = np.array([candidate.text == text for candidate in candidates], dtype=np.bool_)
+            if len(candidates) > 1 and right.any():
+                matrix = argument_matrix(context, argument, candidates)
+                matrix = link_columns(matrix, candidates, chosen)
+                kept = right | (self._random.random(len(right)) < min(1.0, _NEGATIVES / len(right)))
+                self._matrices.append(matrix[kept])
+                self._right.append(right[kept])
+            chosen = chosen.then(value, text)
+
+    def tool_forest(self) -> "Any":
+        count = len(self._class) + 1
+        parameters = {**_TOOL_TREES, "objective": "multiclass", "num_class": count}
+        rounds = 80 if count <= _FEW_CLASSES else 40
+        return train(np.stack(self._vectors), np.array(self._classes), parameters, rounds)
+
+    def argument_forest(self) -> "Any":
+        if not self._matrices:
+            features = np.zeros((2, len(FEATURES)), dtype=np.float32)
+            return train(features, np.array([0, 1]), _ARGUMENT_TREES, 1)
+        features = np.concatenate(self._matrices)
+        return train(features, np.concatenate(self._right), _ARGUMENT_TREES, _ARGUMENT_ROUNDS)
+
+
+__all__ = ["coerce", "fit_predictor"]

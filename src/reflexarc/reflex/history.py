@@ -1,0 +1,166 @@
+"""What decides which tool comes next, as numbers: recent events, words, values not used yet."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.sources import Sources
+
+_LAGS = 5
+_MAX_WORDS = 350
+_MIN_TASKS = 4
+_MIN_TASK_SHARE = 0.04
+_MAX_SHARE = 0.95
+_COUNTED_TOOLS = 30
+_PRIMARY_SLOTS = 3
+_YES = ("yes", "yes,", "yes.", "yep", "sure", "yeah", "please", "correct")
+_FIELDS = ("user", "assistant", "output", "events")
+
+
+def event_grams(symbols: list[str]) -> list[str]:
+    """The last events as words: each by its lag, and the last two and three together."""
+    recent = symbols[-_LAGS:][::-1]
+    grams = [f"{lag}:{symbol}" for lag, symbol in enumerate(recent[:3])]
+    if len(recent) >= 2:
+        grams.append("2>" + "|".join(recent[:2]))
+    if len(recent) >= 3:
+        grams.append("3>" + "|".join(recent[:3]))
+    return grams
+
+
+def field_words(context: Context) -> tuple[Iterable[str], ...]:
+    """The words of each field of the vocabulary."""
+    return (
+        context.user.words,
+        context.assistant.words,
+        context.output_words,
+        event_grams(context.symbols),
+    )
+
+
+class Vocabulary(msgspec.Struct, frozen=True):
+    """The words and events that are features, and the tools whose counts are."""
+
+    symbols: tuple[str, ...]
+    words: tuple[tuple[str, ...], ...]
+    tools: tuple[str, ...]
+
+
+class VocabularyLearner:
+    """Collects words by task; `finish()` keeps those of enough tasks that are not everywhere."""
+
+    def __init__(self) -> None:
+        self._tasks: tuple[defaultdict[str, set[str]], ...] = tuple(
+            defaultdict[str, set[str]](set) for _ in _FIELDS
+        )
+        self._counts: tuple[Counter[str], ...] = tuple(Counter[str]() for _ in _FIELDS)
+        self._symbols: Counter[str] = Counter()
+        self._all_tasks: set[str] = set()
+        self._items = 0
+
+    def observe(self, context: Context, task: str) -> None:
+        self._items += 1
+        self._all_tasks.add(task)
+        self._symbols.update(context.symbols[-_LAGS:])
+        for words, tasks, counts in zip(
+            field_words(context), self._tasks, self._counts, strict=True
+        ):
+            for word in words:
+                tasks[word].add(task)
+                counts[word] += 1
+
+    def finish(self, sources: Sources) -> Vocabulary:
+        enough = max(_MIN_TASKS, _MIN_TASK_SHARE * len(self._all_tasks))
+        kept: list[tuple[str, ...]] = []
+        for tasks, counts in zip(self._tasks, self._counts, strict=True):
+            ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+            frequent = [
+                word
+                for word, count in ranked
+                if len(tasks[word]) >= enough and count < _MAX_SHARE * self._items
+            ]
+            kept.append(tuple(frequent[:_MAX_WORDS]))
+        tools = tuple(tool.name for tool in sources.tools[:_COUNTED_TOOLS])
+        return Vocabulary(tuple(sorted(self._symbols)), tuple(kept), tools)
+
+
+class HistoryFeatures:
+    """Turns a context into the vector the tool forest reads."""
+
+    def __init__(self, vocabulary: Vocabulary, sources: Sources) -> None:
+        self.vocabulary = vocabulary
+        self._symbols = {symbol: at for at, symbol in enumerate(vocabulary.symbols)}
+        self._tools = tuple(
+            (
+                name,
+                tool.arguments[0].name if (tool := sources.by_name[name]).arguments else None,
+                tuple(
+                    slot.name
+                    for slot in (tool.arguments[0].slots[:_PRIMARY_SLOTS] if tool.arguments else ())
+                    if slot.name.startswith(("out:", "kv:"))
+                ),
+            )
+            for name in vocabulary.tools
+        )
+        self._dense = _LAGS + 14 + 3 * len(self._tools)
+        offset = self._dense
+        self._columns: list[dict[str, int]] = []
+        for words in vocabulary.words:
+            self._columns.append({word: offset + at for at, word in enumerate(words)})
+            offset += len(words)
+        self.width = offset
+
+    def vector(self, context: Context) -> NDArray[np.float32]:
+        """(width,) features of what would be decided now."""
+        dense = self._recent(context)
+        for name, argument, slots in self._tools:
+            known = unused = 0
+            if argument is not None and slots:
+                values: set[str] = set()
+                for slot in slots:
+                    values |= context.distinct(slot)
+                known = len(values)
+                used = context.used.get((name, argument))
+                unused = len(values - used) if used else known
+            dense += [context.tool_counts.get(name, 0), known, unused]
+        vector = np.zeros(self.width, dtype=np.float32)
+        vector[: len(dense)] = dense
+        hot = [
+            column
+            for words, columns in zip(field_words(context), self._columns, strict=True)
+            for word in words
+            if (column := columns.get(word)) is not None
+        ]
+        vector[hot] = 1.0
+        return vector
+
+    def _recent(self, context: Context) -> list[float]:
+        recent: list[float] = [
+            self._symbols.get(symbol, -1) for symbol in context.symbols[-_LAGS:][::-1]
+        ]
+        recent += [-2.0] * (_LAGS - len(recent))
+        user, assistant = context.user, context.assistant
+        first = user.text.strip().lower().split(maxsplit=1)[:1]
+        tail = assistant.lower[-300:]
+        recent += [
+            context.names_in_output,
+            context.names_mentioned,
+            context.words_mentioned,
+            context.calls_since_user,
+            context.user_turns,
+            math.log1p(len(user.text)),
+            math.log1p(len(assistant.text)),
+            math.log1p(len(context.output_text)),
+            len(context.symbols),
+            bool(first) and first[0].rstrip("!") in _YES,
+            "?" in tail,
+            "confirm" in tail,
+            "(yes" in assistant.lower,
+            len(context.tool_counts),
+        ]
+        return recent

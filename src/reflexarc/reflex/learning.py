@@ -1,0 +1,207 @@
+"""Learning a reflex: fit, judge by cross-fitting over tasks, calibrate, certify, refit on all."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.reflex.card import Card, Certificate, ToolRow
+from reflexarc.reflex.certificate import certify
+from reflexarc.reflex.confidence import confidence_features, fit_confidence
+from reflexarc.reflex.effects import guess_effect
+from reflexarc.reflex.fit import fit_predictor
+from reflexarc.reflex.identity import Identity, offered_tools
+from reflexarc.reflex.predictor import Predictor
+from reflexarc.reflex.reflex import Reflex
+from reflexarc.reflex.replay import replay
+from reflexarc.steps import Effect, Session, ToolSpec
+from reflexarc.steps.errors import LearnError
+
+LEVELS = (0.02, 0.05, 0.10)
+_FOLDS = 5
+_MIN_TASKS = 5
+Progress = Callable[[str, float], None]
+
+
+class _Judged(msgspec.Struct):
+    """One cross-fitted item: features of its ranking, whether the best call was right."""
+
+    task: str
+    features: NDArray[np.float32]
+    right: bool
+    call: str | None
+    may_act: bool
+
+
+def learn(
+    sessions: Sequence[Session],
+    *,
+    max_error: float = 0.05,
+    confidence: float = 0.9,
+    effects: Mapping[str, Effect] | None = None,
+    progress: Progress | None = None,
+) -> Reflex:
+    """Learn a reflex from recorded sessions.
+
+    `max_error`: the largest share of wrong answers it may act under, in (0, 1); `confidence`:
+    the probability, in (0, 1), that a certificate holds; `effects`: declared effects by tool,
+    which win over guesses; `progress` is called with a phase and the share of the work done.
+    Raises LearnError where the sessions hold nothing that could be learned.
+    """
+    if not 0.0 < max_error < 1.0 or not 0.0 < confidence < 1.0:
+        raise LearnError("max_error and confidence are shares: give numbers between 0 and 1")
+    say = progress or (lambda phase, share: None)
+    tasks = sorted({session.task for session in sessions})
+    if len(tasks) < _MIN_TASKS:
+        raise LearnError(
+            f"{len(tasks)} tasks in {len(sessions)} sessions: at least {_MIN_TASKS} different "
+            "tasks are needed to judge on some what was learned from others"
+        )
+    found = tool_effects(sessions, effects or {})
+    thinking = {name for name, (effect, _) in found.items() if effect == "think"}
+    acting = {name for name, (effect, _) in found.items() if effect == "read"}
+    judged: list[_Judged] = []
+    folds = _folds(tasks)
+    for fold in range(_FOLDS):
+        say(f"judging on held-out tasks, part {fold + 1} of {_FOLDS}", fold / (_FOLDS + 1))
+        learned = [session for session in sessions if folds[session.task] != fold]
+        held_out = [session for session in sessions if folds[session.task] == fold]
+        judged += _judge(fit_predictor(learned, thinking), held_out, thinking, acting)
+    say("learning from all sessions", _FOLDS / (_FOLDS + 1))
+    predictor = fit_predictor(sessions, thinking)
+    features = np.concatenate([item.features for item in judged])
+    right = np.array([item.right for item in judged], dtype=np.bool_)
+    fold_of = np.array([folds[item.task] for item in judged])
+    scores = np.zeros(len(judged))
+    for fold in range(_FOLDS):
+        here = fold_of == fold
+        if here.any():
+            forest = fit_confidence(features[~here], right[~here])
+            scores[here] = forest.probabilities(features[here])[:, 0]
+    levels = sorted({*LEVELS, max_error})
+    card = Card(
+        sessions=len(sessions),
+        tasks=len(tasks),
+        items=len(judged),
+        calls=sum(item.call is not None for item in judged),
+        exact=_share([item.right for item in judged if item.call is not None]),
+        max_error=max_error,
+        confidence_level=confidence,
+        models=tuple(sorted({session.model for session in sessions if session.model})),
+        prompts=0,
+        tools=_tool_rows(sessions, judged, found),
+        certificates=_certificates(judged, scores, levels, confidence),
+    )
+    identity = Identity.of(sessions, found)
+    card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
+    say("done", 1.0)
+    kinds = {name: effect for name, (effect, _) in found.items()}
+    return Reflex(card, identity, kinds, predictor, fit_confidence(features, right))
+
+
+def tool_effects(
+    sessions: Sequence[Session], declared: Mapping[str, Effect]
+) -> dict[str, tuple[Effect, str]]:
+    """Effect and why, for every tool that was offered or called. Raises LearnError where a
+    declared tool occurs nowhere: a misspelt name must not leave a write unguarded."""
+    tools: dict[str, ToolSpec] = {}
+    for session in sessions:
+        for tool in session.tools or offered_tools(session):
+            tools.setdefault(tool.name, tool)
+        for message in session.messages:
+            for call in message.tool_calls:
+                tools.setdefault(call.name, ToolSpec(call.name))
+    unknown = sorted(set(declared) - set(tools))
+    if unknown:
+        raise LearnError(
+            f"an effect is declared for {', '.join(unknown)}, which no session offers or calls; "
+            f"the tools are {', '.join(sorted(tools))}"
+        )
+    found = {name: guess_effect(tool) for name, tool in sorted(tools.items())}
+    found.update({name: (effect, "declared") for name, effect in declared.items()})
+    return found
+
+
+def _folds(tasks: Sequence[str]) -> dict[str, int]:
+    order = np.random.default_rng(7).permutation(len(tasks))
+    return {tasks[int(at)]: place % _FOLDS for place, at in enumerate(order)}
+
+
+def _judge(
+    predictor: Predictor, sessions: Sequence[Session], thinking: set[str], acting: set[str]
+) -> list[_Judged]:
+    judged: list[_Judged] = []
+    for session in sessions:
+        offered = {tool.name for tool in offered_tools(session)}
+        for context, item in replay(session):
+            ranking = predictor.rank(context, offered)
+            recorded = item.recorded
+            if recorded is not None and recorded.name in thinking:
+                recorded = None
+            keys = {call.key for call in item.calls} if recorded is not None else set[str]()
+            best = ranking.calls[0] if ranking.calls else None
+            judged.append(
+                _Judged(
+                    task=session.task,
+                    features=confidence_features(context, ranking),
+                    right=best is not None and best.key in keys,
+                    call=recorded.name if recorded is not None else None,
+                    may_act=best is not None and best.name in acting,
+                )
+            )
+    return judged
+
+
+def _certificates(
+    judged: Sequence[_Judged], scores: NDArray[np.float64], levels: Sequence[float], confidence: float
+) -> tuple[Certificate, ...]:
+    numbers = {task: at for at, task in enumerate(sorted({item.task for item in judged}))}
+    eligible = np.array([item.may_act for item in judged], dtype=np.bool_)
+    wrong = np.array([not item.right for item in judged], dtype=np.bool_)
+    task = np.array([numbers[item.task] for item in judged])
+    found = certify(
+        scores[eligible], wrong[eligible], task[eligible],
+        alphas=tuple(levels), delta=1 - confidence,
+    )  # fmt: skip
+    return tuple(
+        Certificate(
+            max_error=one.max_error,
+            confidence_level=one.confidence_level,
+            scope="reads",
+            threshold=float(one.threshold) if np.isfinite(one.threshold) else None,
+            n=one.n,
+            errors=one.errors,
+            tasks=one.tasks,
+            design_effect=one.design_effect,
+            procedure=one.procedure,
+            missing=one.missing,
+        )
+        for one in found
+    )
+
+
+def _tool_rows(
+    sessions: Sequence[Session], judged: Sequence[_Judged], found: dict[str, tuple[Effect, str]]
+) -> tuple[ToolRow, ...]:
+    right: defaultdict[str, list[bool]] = defaultdict(list)
+    for item in judged:
+        if item.call is not None:
+            right[item.call].append(item.right)
+    calls: defaultdict[str, int] = defaultdict(int)
+    tasks: defaultdict[str, set[str]] = defaultdict(set)
+    for session in sessions:
+        for message in session.messages:
+            for call in message.tool_calls:
+                calls[call.name] += 1
+                tasks[call.name].add(session.task)
+    rows = [
+        ToolRow(name, effect, why, calls[name], len(tasks[name]), _share(right[name]))
+        for name, (effect, why) in found.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.calls, row.name)))
+
+
+def _share(values: Sequence[bool]) -> float:
+    return round(sum(values) / len(values), 6) if values else 0.0

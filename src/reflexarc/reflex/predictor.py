@@ -1,0 +1,170 @@
+"""Ranks the calls System 2 could make next: which tool, then its arguments by beam search."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.reflex.argument_features import Chosen, argument_matrix, link_columns
+from reflexarc.reflex.candidates import ABSENT, ABSENT_VALUE, Candidate, enumerate_candidates
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.history import HistoryFeatures, Vocabulary
+from reflexarc.reflex.sources import Argument, Sources
+from reflexarc.reflex.trees import Forest
+from reflexarc.steps import call_key
+
+_MAX_TOOLS = 3
+_MIN_TOOL_PROBABILITY = 0.03
+_BEAM = 3
+_ONLY_CANDIDATE = 0.97
+_NO_CANDIDATE = 0.01
+MESSAGE = 0
+"""Class 0 of the tool forest: System 2 writes a message (or thinks)."""
+
+
+class RankedCall:
+    """A possible next call. `joint` = `tool_probability` x `argument_probability`."""
+
+    __slots__ = (
+        "argument_probability", "arguments", "chosen", "joint", "least", "name",
+        "tool_probability",
+    )  # fmt: skip
+
+    def __init__(
+        self, name: str, tool_probability: float, argument_probability: float, least: float,
+        arguments: dict[str, Any], chosen: dict[str, Candidate],
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.tool_probability = tool_probability
+        self.argument_probability = argument_probability
+        self.least = least
+        self.joint = tool_probability * argument_probability
+        self.arguments = arguments
+        self.chosen = chosen
+
+    @property
+    def key(self) -> str:
+        return call_key(self.name, self.arguments)
+
+
+class Ranking:
+    """All ranked calls, best first, and the probability of each class (0 is a message)."""
+
+    __slots__ = ("calls", "classes", "probabilities")
+
+    def __init__(
+        self, calls: list[RankedCall], classes: tuple[str, ...], probabilities: NDArray[np.float64]
+    ) -> None:
+        self.calls = calls
+        self.classes = classes
+        self.probabilities = probabilities
+
+    @property
+    def message_probability(self) -> float:
+        return float(self.probabilities[MESSAGE])
+
+    @property
+    def verdict(self) -> str | None:
+        """The most probable class: a tool's name, or None for a message."""
+        best = int(np.argmax(self.probabilities))
+        return None if best == MESSAGE else self.classes[best]
+
+
+class _Beam:
+    __slots__ = ("arguments", "chosen", "least", "linked", "probability")
+
+    def __init__(
+        self, probability: float, least: float, arguments: dict[str, Any],
+        chosen: dict[str, Candidate], linked: Chosen,
+    ) -> None:  # fmt: skip
+        self.probability = probability
+        self.least = least
+        self.arguments = arguments
+        self.chosen = chosen
+        self.linked = linked
+
+    def then(self, argument: Argument, candidate: Candidate, probability: float) -> "_Beam":
+        arguments = self.arguments
+        if candidate.value is not ABSENT_VALUE:
+            arguments = {**arguments, argument.name: candidate.value}
+        return _Beam(
+            self.probability * probability,
+            min(self.least, probability),
+            arguments,
+            {**self.chosen, argument.name: candidate},
+            self.linked.then(candidate.value, candidate.text),
+        )
+
+
+class Predictor:
+    """Sources, vocabulary and two forests. Immutable; safe to use from several threads."""
+
+    def __init__(
+        self, sources: Sources, vocabulary: Vocabulary, tools: Forest, arguments: Forest
+    ) -> None:
+        self.sources = sources
+        self.vocabulary = vocabulary
+        self.tool_forest = tools
+        self.argument_forest = arguments
+        self.features = HistoryFeatures(vocabulary, sources)
+        self.classes = ("", *(tool.name for tool in sources.tools))
+
+    def rank(self, context: Context, offered: Collection[str] | None = None) -> Ranking:
+        """Rank the calls to tools that are offered (None: to any tool)."""
+        vector = self.features.vector(context)
+        probabilities = self.tool_forest.probabilities(vector[None, :])[0]
+        if offered is not None:
+            allowed = [True, *(name in offered for name in self.classes[1:])]
+            probabilities = np.where(allowed, probabilities, 0.0)
+            probabilities = probabilities / max(1e-9, float(probabilities.sum()))
+        order = [int(at) for at in np.argsort(-probabilities, kind="stable") if at != MESSAGE]
+        calls: list[RankedCall] = []
+        for at in order[:_MAX_TOOLS]:
+            probability = float(probabilities[at])
+            if probability < _MIN_TOOL_PROBABILITY and calls:
+                break
+            if probability > 0.0:
+                calls += self._fill(context, self.classes[at], probability)
+        calls.sort(key=lambda call: -call.joint)
+        return Ranking(calls, self.classes, probabilities)
+
+    def _fill(self, context: Context, name: str, probability: float) -> list[RankedCall]:
+        beams = [_Beam(1.0, 1.0, {}, {}, Chosen())]
+        for argument in self.sources.by_name[name].arguments:
+            candidates = enumerate_candidates(
+                context, argument, self.sources.constants(argument)
+            )
+            beams = self._extend(context, argument, candidates, beams)
+        return [
+            RankedCall(
+                name, probability, beam.probability, beam.least, beam.arguments, beam.chosen
+            )
+            for beam in beams
+        ]
+
+    def _extend(
+        self, context: Context, argument: Argument, candidates: list[Candidate], beams: list[_Beam]
+    ) -> list[_Beam]:
+        if not candidates:
+            for beam in beams:
+                beam.probability *= _NO_CANDIDATE
+                beam.least = _NO_CANDIDATE
+            return beams
+        if len(candidates) == 1:
+            return [beam.then(argument, candidates[0], _ONLY_CANDIDATE) for beam in beams]
+        matrix = argument_matrix(context, argument, candidates)
+        rows = np.concatenate([link_columns(matrix, candidates, beam.linked) for beam in beams])
+        scores = self.argument_forest.probabilities(rows)[:, 0].reshape(len(beams), -1)
+        scores = scores / np.maximum(1.0, scores.sum(axis=1, keepdims=True))
+        extended: list[_Beam] = []
+        for beam, row in zip(beams, scores, strict=True):
+            for at in np.argsort(-row, kind="stable")[:_BEAM]:
+                extended.append(beam.then(argument, candidates[at], float(row[at])))
+        extended.sort(key=lambda beam: -beam.probability)
+        return extended[:_BEAM]
+
+
+def is_absent(candidate: Candidate) -> bool:
+    """Whether a candidate leaves the argument out."""
+    return candidate.made == ABSENT

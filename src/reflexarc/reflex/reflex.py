@@ -1,0 +1,206 @@
+"""System 1 for one agent: load it, show it a conversation, get a decision."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from reflexarc.reflex.artifact import pack, unpack, write_atomic
+from reflexarc.reflex.candidates import CONSTANT, Candidate
+from reflexarc.reflex.card import Card, Certificate
+from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
+from reflexarc.reflex.confidence import confidence_features
+from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
+from reflexarc.reflex.history import Vocabulary
+from reflexarc.reflex.identity import Identity
+from reflexarc.reflex.predictor import Predictor, RankedCall, Ranking
+from reflexarc.reflex.sources import Sources, Tool
+from reflexarc.reflex.trees import Forest
+from reflexarc.steps import Effect, Message, ToolSpec
+from reflexarc.steps.errors import ArtifactCorruptError
+
+_FORESTS = ("tools", "arguments", "confidence")
+MAX_ALTERNATIVES = 16
+
+
+class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    card: Card
+    identity: Identity
+    effects: dict[str, Effect]
+    tools: tuple[Tool, ...]
+    vocabulary: Vocabulary
+
+
+class Reflex:
+    """What was learned for one agent. Immutable; safe to use from several threads."""
+
+    def __init__(
+        self, card: Card, identity: Identity, effects: dict[str, Effect], predictor: Predictor,
+        confidence: Forest,
+    ) -> None:  # fmt: skip
+        self.card = card
+        self.identity = identity
+        self.effects = effects
+        self.predictor = predictor
+        self.confidence = confidence
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Reflex":
+        """Read an artifact. Nothing in it is executed. Raises an ArtifactError that says what is
+        wrong with the file, or OSError where it cannot be read."""
+        return cls.from_bytes(Path(path).read_bytes())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Reflex":
+        """The inverse of `to_bytes`; raises an ArtifactError on anything else."""
+        raw, arrays = unpack(data)
+        try:
+            header = msgspec.convert(raw, _Header)
+        except msgspec.ValidationError as error:
+            raise ArtifactCorruptError(f"the header does not fit: {error}; learn it again") from error
+        forests: list[Forest] = []
+        for name in _FORESTS:
+            parts = {
+                key.removeprefix(f"{name}."): array
+                for key, array in arrays.items()
+                if key.startswith(f"{name}.")
+            }
+            forests.append(Forest.from_arrays(parts))
+        predictor = Predictor(Sources(header.tools), header.vocabulary, forests[0], forests[1])
+        widths = (
+            (predictor.tool_forest.n_features, predictor.features.width),
+            (predictor.tool_forest.n_outputs, len(predictor.classes)),
+            (predictor.argument_forest.n_features, len(ARGUMENT_FEATURES)),
+            (forests[2].n_features, len(CONFIDENCE_FEATURES)),
+        )
+        for found, expected in widths:
+            if found != expected:
+                raise ArtifactCorruptError(
+                    f"a forest reads {found} features where {expected} are made: learn it again"
+                )
+        return cls(header.card, header.identity, header.effects, predictor, forests[2])
+
+    def to_bytes(self) -> bytes:
+        """The artifact: equal reflexes give equal bytes."""
+        header = _Header(
+            self.card, self.identity, self.effects, self.predictor.sources.tools,
+            self.predictor.vocabulary,
+        )  # fmt: skip
+        arrays: dict[str, Any] = {}
+        forests = (self.predictor.tool_forest, self.predictor.argument_forest, self.confidence)
+        for name, forest in zip(_FORESTS, forests, strict=True):
+            arrays.update({f"{name}.{key}": array for key, array in forest.arrays().items()})
+        return pack(msgspec.to_builtins(header), arrays)
+
+    def save(self, path: str | Path) -> None:
+        """Write the artifact; a reader sees the old file or the whole new one."""
+        write_atomic(Path(path), self.to_bytes())
+
+    def context(self) -> Context:
+        """A fresh context: extend it with messages, and keep it while a conversation lasts."""
+        return Context()
+
+    def decide(
+        self,
+        context: Context | Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        model: str | None = None,
+        max_error: float | None = None,
+        alternatives: int = 0,
+    ) -> Decision:
+        """Act or escalate on what comes next.
+
+        `max_error` is the largest error the caller accepts (default: the one learned for);
+        `alternatives` how many further ranked calls to return, 16 at most.
+        """
+        if not isinstance(context, Context):
+            messages, context = context, Context()
+            context.extend(messages)
+        ranking = self.predictor.rank(context, {tool.name for tool in tools})
+        return self.judge(
+            context, ranking, tools, model=model, max_error=max_error, alternatives=alternatives
+        )
+
+    def judge(
+        self,
+        context: Context,
+        ranking: Ranking,
+        tools: Sequence[ToolSpec],
+        *,
+        model: str | None = None,
+        max_error: float | None = None,
+        alternatives: int = 0,
+    ) -> Decision:
+        """The decision on a ranking already made."""
+        if not ranking.calls:
+            return Decision("escalate", "no_candidate")
+        confidence = self.confidence_of(context, ranking)
+        best = ranking.calls[0]
+        call = _proposed(best, confidence)
+        others = tuple(
+            _proposed(other, min(confidence, other.joint))
+            for other in ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)]
+        )
+        certificate = self.certificate(max_error)
+        reason = self._obstacle(context, best, tools, model)
+        if reason is None:
+            if certificate is None or certificate.threshold is None:
+                reason = "no_certificate"
+            elif confidence < certificate.threshold:
+                reason = "free_text" if ranking.verdict is None else "below_threshold"
+        if reason is not None or certificate is None:
+            return Decision("escalate", reason or "no_certificate", call, confidence, None, others)
+        guarantee = Guarantee(
+            certificate.max_error, certificate.confidence_level, certificate.scope,
+            certificate.n, certificate.errors,
+        )  # fmt: skip
+        return Decision("act", "certified", call, confidence, guarantee, others)
+
+    def confidence_of(self, context: Context, ranking: Ranking) -> float:
+        """The calibrated probability that the best-ranked call is what System 2 does next."""
+        features = confidence_features(context, ranking)
+        return float(self.confidence.probabilities(features)[0, 0])
+
+    def certificate(self, max_error: float | None = None) -> Certificate | None:
+        """The loosest certificate that is still within `max_error`; None where there is none."""
+        limit = self.card.max_error if max_error is None else max_error
+        fitting = [
+            certificate
+            for certificate in self.card.certificates
+            if certificate.threshold is not None and certificate.max_error <= limit
+        ]
+        return max(fitting, key=lambda certificate: certificate.max_error, default=None)
+
+    def _obstacle(
+        self, context: Context, best: RankedCall, tools: Sequence[ToolSpec], model: str | None
+    ) -> str | None:
+        """Why this call may not be made, however sure System 1 is of it."""
+        if context.opaque:
+            return "opaque_content"
+        fault = self.identity.fault(context, tools, model)
+        if fault is not None:
+            return fault
+        if self.effects.get(best.name, "write") != "read":
+            return "side_effect"
+        tool = next(tool for tool in tools if tool.name == best.name)
+        if tool.effect is not None and tool.effect != "read":
+            return "side_effect"
+        return None if self.identity.schema_fits(tool) else "schema_changed"
+
+
+def _proposed(call: RankedCall, confidence: float) -> ProposedCall:
+    sources = {name: _source(candidate) for name, candidate in call.chosen.items() if name in call.arguments}
+    return ProposedCall(call.name, call.arguments, round(confidence, 6), sources)
+
+
+def _source(candidate: Candidate) -> Source:
+    if candidate.objects is not None:
+        return Source("tool_result", candidate.objects.origin.message, candidate.objects.path)
+    if candidate.made == CONSTANT or not candidate.entries:
+        return Source("constant")
+    entry = candidate.entries[-1]
+    return Source(entry.origin.kind, entry.origin.message, entry.slot.partition(":")[2])

@@ -1,0 +1,49 @@
+"""How often System 2 makes the same call again: the ceiling of any agreement with it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from reflexarc.steps import Session
+
+
+class Repeats(msgspec.Struct, frozen=True):
+    """Over calls at the same point of several runs of one task (the same calls so far).
+
+    `repeat_rate` is the chance that a run drawn at random makes the call another one made (the sum
+    of squared shares), `modal_share` the share of the most common call, which is what a perfect
+    predictor could reach. `calls` were compared, in `tasks` tasks; None where nothing recurs.
+    """
+
+    repeat_rate: float | None
+    modal_share: float | None
+    calls: int
+    tasks: int
+
+
+def repeats(sessions: Sequence[Session], ignore: Iterable[str] = ()) -> Repeats:
+    """Compare the runs of each task; `ignore` names the tools that only think."""
+    skipped = set(ignore)
+    calls_after: defaultdict[tuple[str, tuple[str, ...]], Counter[str]] = defaultdict(Counter)
+    for session in sessions:
+        made: list[str] = []
+        for message in session.messages:
+            for call in message.tool_calls:
+                if call.name in skipped:
+                    continue
+                calls_after[session.task, tuple(made)][call.key] += 1
+                made.append(call.key)
+    total = squared = modal = 0.0
+    tasks: set[str] = set()
+    for (task, _), counts in calls_after.items():
+        runs = sum(counts.values())
+        if runs < 2:
+            continue
+        tasks.add(task)
+        total += runs
+        squared += sum(count * count for count in counts.values()) / runs
+        modal += max(counts.values())
+    if not total:
+        return Repeats(None, None, 0, 0)
+    return Repeats(round(squared / total, 6), round(modal / total, 6), int(total), len(tasks))

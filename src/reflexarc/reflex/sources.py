@@ -1,0 +1,245 @@
+"""Where the arguments of each tool come from, counted over recorded calls.
+
+For every (tool, argument): the slots its value was found in, how often, and among how many
+others; the constants it takes; whether it may be absent. A constant must have occurred in at
+least three tasks, else the ids of one task, run several times, would look like constants.
+"""
+
+from collections import Counter, defaultdict
+from typing import Any, Literal
+
+import msgspec
+
+from reflexarc.provenance.words import plain_text
+from reflexarc.reflex.context import Context
+from reflexarc.steps import ToolCall
+
+Kind = Literal["string", "integer", "number", "boolean", "null", "list", "objects", "object"]
+
+MIN_CONSTANT_TASKS = 3
+_MIN_CONSTANT_SHARE = 0.05
+_MAX_CONSTANTS = 8
+_MAX_SLOTS = 25
+_MAX_PROJECTIONS = 3
+_MIN_HITS = 2
+_MIN_HIT_RATE = 0.03
+_MIN_PRECISION = 0.002
+_RARE_ARGUMENT = 0.02
+_MAX_CONSTANT_CHARS = 400
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """A slot an argument is filled from. `hit_rate`: the share of calls whose value stood there;
+    `precision`: hits over all distinct values that stood there."""
+
+    name: str
+    hit_rate: float
+    precision: float
+
+
+class Constant(msgspec.Struct, frozen=True):
+    """A value an argument takes irrespective of the conversation; `share` of the tasks."""
+
+    value: Any
+    share: float
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """What is known about one argument of one tool."""
+
+    tool: str
+    name: str
+    index: int
+    kind: Kind
+    item_kind: Kind
+    slots: tuple[Slot, ...]
+    constants: tuple[Constant, ...]
+    absent_share: float
+    projections: tuple[tuple[str, ...], ...]
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """What is known about one tool: how often it was called, in how many tasks, its arguments in
+    the order they are filled (those that identify an object first)."""
+
+    name: str
+    calls: int
+    tasks: int
+    arguments: tuple[Argument, ...]
+
+
+def kind_of(value: Any) -> Kind:
+    """The JSON kind of an argument's value, lists of objects apart."""
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    if isinstance(value, list):
+        return "objects" if value and isinstance(value[0], dict) else "list"
+    return "object" if isinstance(value, dict) else "null"
+
+
+class _SlotIndex:
+    """The values of one context by text, kept up to date as the context grows."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.read = 0
+        self.by_text: defaultdict[str, set[str]] = defaultdict(set)
+        self.sizes: Counter[str] = Counter()
+
+    def update(self) -> None:
+        for entry in self.context.entries[self.read :]:
+            slots = self.by_text[entry.text]
+            if entry.slot not in slots:
+                slots.add(entry.slot)
+                self.sizes[entry.slot] += 1
+        self.read = len(self.context.entries)
+
+
+class _ArgumentCounts:
+    def __init__(self) -> None:
+        self.present = 0
+        self.hits: Counter[str] = Counter()
+        self.seen: Counter[str] = Counter()
+        self.size: Counter[str] = Counter()
+        self.kinds: Counter[Kind] = Counter()
+        self.item_kinds: Counter[Kind] = Counter()
+        self.constants: dict[str, tuple[Any, set[str]]] = {}
+        self.projections: Counter[tuple[str, ...]] = Counter()
+
+
+class _ToolCounts:
+    def __init__(self) -> None:
+        self.calls = 0
+        self.tasks: set[str] = set()
+        self.arguments: defaultdict[str, _ArgumentCounts] = defaultdict(_ArgumentCounts)
+
+
+class SourceLearner:
+    """Counts sources over calls; `finish()` keeps what is frequent enough to be learned."""
+
+    def __init__(self) -> None:
+        self._tools: defaultdict[str, _ToolCounts] = defaultdict(_ToolCounts)
+        self._index: _SlotIndex | None = None
+
+    def observe(self, context: Context, call: ToolCall, task: str) -> None:
+        """Count one recorded call, `context` being what stood before it."""
+        if self._index is None or self._index.context is not context:
+            self._index = _SlotIndex(context)
+        self._index.update()
+        counts = self._tools[call.name]
+        counts.calls += 1
+        counts.tasks.add(task)
+        for name, value in call.arguments.items():
+            self._observe_value(counts.arguments[name], value, task, self._index)
+
+    def _observe_value(
+        self, counts: _ArgumentCounts, value: Any, task: str, index: _SlotIndex
+    ) -> None:
+        counts.present += 1
+        kind = kind_of(value)
+        counts.kinds[kind] += 1
+        text = plain_text(value)
+        if len(text) <= _MAX_CONSTANT_CHARS:
+            counts.constants.setdefault(text, (value, set()))[1].add(task)
+        targets = [text]
+        if isinstance(value, list) and value:
+            counts.item_kinds[kind_of(value[0])] += 1
+            targets += [plain_text(part) for part in value] if kind == "list" else []  # pyright: ignore[reportUnknownVariableType]
+        if kind == "objects":
+            counts.projections[tuple(sorted(value[0]))] += 1
+        elif kind == "object":
+            counts.projections[tuple(sorted(value))] += 1
+        counts.seen.update(index.sizes.keys())
+        counts.size.update(index.sizes)
+        found: set[str] = set()
+        for target in targets:
+            found |= index.by_text.get(target, set())
+        counts.hits.update(found)
+
+    def finish(self, minimum_calls: int = 3) -> "Sources":
+        """Keep the tools called at least `minimum_calls` times."""
+        tools: list[Tool] = []
+        supports: dict[tuple[str, str], list[set[str]]] = {}
+        index = 0
+        ranked = sorted(self._tools.items(), key=lambda pair: (-pair[1].calls, pair[0]))
+        for name, counts in ranked:
+            if counts.calls < minimum_calls:
+                continue
+            arguments: list[Argument] = []
+            for argument, of_argument in sorted(counts.arguments.items()):
+                if of_argument.present < max(2, _RARE_ARGUMENT * counts.calls):
+                    continue
+                built, tasks = _argument(name, argument, index, counts, of_argument)
+                arguments.append(built)
+                supports[name, argument] = tasks
+                index += 1
+            arguments.sort(key=_filling_order)
+            tools.append(Tool(name, counts.calls, len(counts.tasks), tuple(arguments)))
+        return Sources(tuple(tools), supports)
+
+
+def _argument(
+    tool: str, name: str, index: int, of_tool: _ToolCounts, counts: _ArgumentCounts
+) -> tuple[Argument, list[set[str]]]:
+    slots: list[Slot] = []
+    for slot, hits in counts.hits.items():
+        hit_rate = hits / counts.seen[slot]
+        precision = hits / max(1, counts.size[slot])
+        if hits >= _MIN_HITS and hit_rate >= _MIN_HIT_RATE and precision >= _MIN_PRECISION:
+            slots.append(Slot(slot, (hits + 0.2) / (counts.seen[slot] + 2), precision))
+    slots.sort(key=lambda slot: (-slot.hit_rate, slot.name))
+    tasks = len(of_tool.tasks)
+    frequent = [
+        (Constant(value, len(support) / tasks), support)
+        for value, support in counts.constants.values()
+        if len(support) >= max(MIN_CONSTANT_TASKS, _MIN_CONSTANT_SHARE * tasks)
+    ]
+    frequent.sort(key=lambda pair: (-pair[0].share, plain_text(pair[0].value)))
+    del frequent[_MAX_CONSTANTS:]
+    argument = Argument(
+        tool=tool,
+        name=name,
+        index=index,
+        kind=counts.kinds.most_common(1)[0][0],
+        item_kind=counts.item_kinds.most_common(1)[0][0] if counts.item_kinds else "string",
+        slots=tuple(slots[:_MAX_SLOTS]),
+        constants=tuple(constant for constant, _ in frequent),
+        absent_share=1 - counts.present / of_tool.calls,
+        projections=tuple(keys for keys, _ in counts.projections.most_common(_MAX_PROJECTIONS)),
+    )
+    return argument, [support for _, support in frequent]
+
+
+def _filling_order(argument: Argument) -> tuple[bool, float, str]:
+    best = argument.slots[0].hit_rate if argument.slots else 0.0
+    return (argument.kind in ("list", "objects", "object"), -best, argument.name)
+
+
+class Sources:
+    """What is known about every tool. While learning, `constants(argument, without=task)` leaves
+    a task's own values out; a loaded artifact no longer knows tasks."""
+
+    def __init__(
+        self, tools: tuple[Tool, ...], supports: dict[tuple[str, str], list[set[str]]] | None = None
+    ) -> None:
+        self.tools = tools
+        self.by_name = {tool.name: tool for tool in tools}
+        self._supports = supports or {}
+
+    def constants(self, argument: Argument, without: str | None = None) -> tuple[Constant, ...]:
+        if without is None:
+            return argument.constants
+        tasks = self.by_name[argument.tool].tasks
+        kept: list[Constant] = []
+        supports = self._supports[argument.tool, argument.name]
+        for constant, support in zip(argument.constants, supports, strict=True):
+            others = len(support) - (without in support)
+            if others >= MIN_CONSTANT_TASKS:
+                kept.append(Constant(constant.value, others / tasks))
+        return tuple(kept)
