@@ -5,13 +5,13 @@ and `reflexarc learn` read it. The same seed gives the same bytes.
 """
 
 import asyncio
-import gzip
 from pathlib import Path
 
 import click
 import msgspec
 
 from reflexarc.bench.desk.record import record, session_line
+from reflexarc.traces import write_sessions
 
 
 @click.command()
@@ -21,8 +21,7 @@ from reflexarc.bench.desk.record import record, session_line
 def main(tasks: int, seed: str, output: Path) -> None:
     """Record TASKS queues, each run once and verified, as session JSONL."""
     runs = asyncio.run(record([f"{seed}-{number}" for number in range(tasks)]))
-    data = b"".join(msgspec.json.encode(session_line(run)) + b"\n" for run in runs)
-    output.write_bytes(gzip.compress(data, mtime=0) if output.suffix == ".gz" else data)
+    write_sessions(output, [msgspec.json.encode(session_line(run)) for run in runs])
     verified = sum(not run.faults for run in runs)
     click.echo(f"{output}: {len(runs)} sessions, {verified} verified")
 

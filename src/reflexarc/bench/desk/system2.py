@@ -185,7 +185,7 @@ class _Case:
         product: _Lookup = ("get_product", "sku", self._request["sku"])
         policy: _Lookup = ("get_return_policy", "category", self._product().get("category"))
         if reason == "not_received":
-            plan = [order, shipment, customer]
+            plan: list[_Lookup] = [order, shipment, customer]
         elif reason in ("changed_mind", "wrong_size"):
             plan = [order, shipment, product, policy, customer]
         else:
