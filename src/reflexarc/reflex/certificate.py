@@ -1,0 +1,207 @@
+"""Which answers may act: the loosest confidence threshold with a certified bound on errors.
+
+Unit: one answer (a call that would act). Claim: over tasks drawn as the learning tasks were, the
+share of answers at or above the threshold that System 2 would have made otherwise is at most
+`max_error`, with probability `confidence_level` over the tasks the certificate was judged on.
+
+Procedure: fixed-sequence testing (Angelopoulos et al., "Learn then test", 2021; Wiens, Pharm. Stat.
+2, 2003). A sequence of thresholds, from strict to loose, is laid down from scores and tasks alone,
+before any error is looked at; each is tested at the full level 1 - confidence_level; the first that
+fails ends the sequence. Each test asks how probable so few errors would be if answers were wrong
+with probability `max_error` and errors clustered in tasks as much as these data allow
+(`clustered.py`).
+
+Assumes: scores and errors of a task come from models that did not learn from that task; tasks are
+independent; within a task errors are exchangeable, with an intra-class correlation of at most .5;
+tasks to come are like those learned from. What it cannot know is a change of work: docs/certificate.md.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.reflex import clustered
+from reflexarc.reflex.clustered import binomial_upper as binomial_upper
+
+PROCEDURE = "fixed sequence, beta-binomial over tasks"
+
+_STEPS = 30
+"""Thresholds after the first. Each is one more chance to stop, so finer is not better."""
+
+Test = Callable[[NDArray[np.int64], NDArray[np.int64], float], float]
+"""(answers per task, errors per task, max_error) -> p-value of "the error is above max_error"."""
+
+
+class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one level of error may do. Without a certificate `threshold` is infinite (and left out
+    in JSON, which has no infinity): nothing reaches it.
+
+    `n` answers of `tasks` tasks stand at or above the threshold, `errors` of them wrong; without a
+    certificate these describe the test that failed first. `design_effect`: by how much clustering
+    inflates the variance (1.0: not at all). `missing`: about how many further answers, all right
+    and spread over tasks like these, that test would have needed; 0 with a certificate.
+    """
+
+    max_error: float
+    confidence_level: float
+    n: int
+    errors: int
+    tasks: int
+    design_effect: float
+    missing: int
+    procedure: str = PROCEDURE
+    threshold: float = math.inf
+
+    @property
+    def granted(self) -> bool:
+        """Whether any answer may act under it."""
+        return math.isfinite(self.threshold)
+
+
+def certify(
+    score: NDArray[np.floating[Any]],
+    wrong: NDArray[np.bool_],
+    task: NDArray[np.integer[Any]],
+    *,
+    alphas: Sequence[float] = (0.02, 0.05, 0.10),
+    delta: float = 0.1,
+) -> list[Certificate]:
+    """One certificate per level of error in `alphas`, in that order.
+
+    `score`, `wrong` and `task`, each of n entries: the confidence of a cross-fitted answer (higher
+    is surer), whether System 2 did otherwise, and its task. Only answers that may act belong here.
+    Each level holds with probability 1 - delta; that all hold at once is not claimed. Raises
+    ValueError for lengths that differ, scores that are not finite, and levels outside (0, 1).
+    """
+    answers = Answers(score, wrong, task)
+    if not 0.0 < delta < 1.0 or not all(0.0 < a < 1.0 for a in alphas):
+        raise ValueError(f"levels must lie between 0 and 1: alphas {tuple(alphas)}, delta {delta}")
+    return [_certify_level(answers, alpha, delta) for alpha in alphas]
+
+
+class Answers:
+    """Cross-fitted answers from the surest to the least sure; a prefix is all above a threshold."""
+
+    def __init__(
+        self,
+        score: NDArray[np.floating[Any]],
+        wrong: NDArray[np.bool_],
+        task: NDArray[np.integer[Any]],
+    ) -> None:
+        if not len(score) == len(wrong) == len(task):
+            raise ValueError(f"{len(score)} scores, {len(wrong)} outcomes, {len(task)} tasks")
+        if not np.isfinite(score).all():
+            raise ValueError("a score is not a finite number: leave out what cannot act")
+        order = np.argsort(-score, kind="stable")
+        self.score = score[order].astype(np.float64)
+        self.wrong = wrong[order].astype(np.int64)
+        self.task = np.unique(task, return_inverse=True)[1].reshape(-1)[order]
+        # Equal scores stand or fall together: a prefix ends only where the score changes.
+        self.ends = (
+            np.flatnonzero(np.append(self.score[1:] != self.score[:-1], True)[: len(score)]) + 1
+        )
+
+    def sizes(self, n: int) -> NDArray[np.int64]:
+        """Answers per task among the n surest, tasks without any left out."""
+        counts = np.bincount(self.task[:n])
+        return counts[counts > 0]
+
+    def errors(self, n: int) -> NDArray[np.int64]:
+        """Errors per task, aligned with `sizes`."""
+        counts = np.bincount(self.task[:n])
+        errors = np.bincount(self.task[:n], weights=self.wrong[:n]).astype(np.int64)
+        return errors[counts > 0]
+
+    def prefix_from(self, n: int) -> int:
+        """The shortest prefix of at least n answers that ends where the score changes."""
+        return int(self.ends[np.searchsorted(self.ends, n)])
+
+
+def fixed_sequence(
+    answers: Answers, alpha: float, delta: float, test: Test
+) -> tuple[int, int | None]:
+    """(n, failed): the loosest prefix that passed (0: none) and the prefix that failed (None: all
+    passed, or there is too little to test).
+
+    The sequence starts at the shortest prefix that would pass if all of it were right, and ends
+    with everything. It depends on scores and tasks, not on errors.
+    """
+    start = first_prefix(answers, alpha, delta, test)
+    if start is None:
+        return 0, None
+    passed = 0
+    for n in sequence(answers, start):
+        if test(answers.sizes(n), answers.errors(n), alpha) > delta:
+            return passed, n
+        passed = n
+    return passed, None
+
+
+def sequence(answers: Answers, start: int) -> list[int]:
+    """The prefixes to test, from strict to loose."""
+    marks = np.linspace(start, len(answers.score), _STEPS + 1).astype(int)
+    return sorted({answers.prefix_from(int(n)) for n in marks})
+
+
+def first_prefix(answers: Answers, alpha: float, delta: float, test: Test) -> int | None:
+    """The shortest prefix that passes without errors, None where even all answers would not."""
+    low, high = 0, len(answers.ends)
+    while low < high:
+        middle = (low + high) // 2
+        sizes = answers.sizes(int(answers.ends[middle]))
+        if test(sizes, np.zeros_like(sizes), alpha) > delta:
+            low = middle + 1
+        else:
+            high = middle
+    return int(answers.ends[low]) if low < len(answers.ends) else None
+
+
+def clustered_test(sizes: NDArray[np.int64], errors: NDArray[np.int64], alpha: float) -> float:
+    """The p-value that certificates rest on: exact under beta-binomial errors, at the largest
+    correlation that the errors do not rule out."""
+    n, wrong = int(sizes.sum()), int(errors.sum())
+    if wrong >= alpha * n:
+        return 1.0
+    return clustered.clustered_tail(wrong, sizes, alpha, clustered.correlation_upper(sizes, errors))
+
+
+def _certify_level(answers: Answers, alpha: float, delta: float) -> Certificate:
+    passed, failed = fixed_sequence(answers, alpha, delta, clustered_test)
+    n = passed or failed or len(answers.score)
+    sizes, errors = answers.sizes(n), answers.errors(n)
+    correlation = clustered.correlation_upper(sizes, errors)
+    return Certificate(
+        max_error=alpha,
+        confidence_level=1.0 - delta,
+        n=n,
+        errors=int(errors.sum()),
+        tasks=len(sizes),
+        design_effect=round(clustered.design_effect(sizes, correlation), 3),
+        missing=0 if passed else _missing(sizes, errors, alpha, delta),
+        threshold=float(answers.score[passed - 1]) if passed else math.inf,
+    )
+
+
+def _missing(
+    sizes: NDArray[np.int64], errors: NDArray[np.int64], alpha: float, delta: float
+) -> int:
+    """Further answers, all right, in tasks of the usual size, until the test passes."""
+    usual = max(1, round(float(sizes.mean()))) if len(sizes) else 1
+    wrong, correlation = int(errors.sum()), clustered.correlation_upper(sizes, errors)
+
+    def passes(tasks: int) -> bool:
+        more = np.append(sizes, np.full(tasks, usual))
+        return clustered.clustered_tail(wrong, more, alpha, correlation) <= delta
+
+    high = 1
+    while not passes(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passes(middle) else (middle, high)
+    return high * usual
