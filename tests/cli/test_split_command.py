@@ -1,26 +1,12 @@
 """`reflexarc split` on files: what it writes, what it says, how it exits."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from reflexarc.cli import main
 from reflexarc.traces import read_recording
+from tests.cli.conftest import Run
 from tests.traces.conftest import line
-
-
-@pytest.fixture
-def run() -> Callable[..., tuple[int, str, str]]:
-    def invoke(*arguments: str | Path) -> tuple[int, str, str]:
-        result = CliRunner().invoke(main, [str(a) for a in arguments])
-        return result.exit_code, result.stdout, result.stderr
-
-    return invoke
-
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 def sessions(path: Path, *lines: str) -> Path:

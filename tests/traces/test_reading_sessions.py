@@ -204,3 +204,8 @@ def test_public_recordings_are_read_without_a_bad_line(
     assert recording.clustering is None
     assert len(recording.sessions) == sessions
     assert len({s.task for s in recording.sessions}) == tasks
+
+
+def test_sessions_that_share_an_id_are_told_apart(write: Write) -> None:
+    path = write(line("a", id="s"), line("b", id="s"), line("c", id="u"))
+    assert [s.id for s in read_sessions([path])] == ["s", f"s ({path}:2)", "u"]

@@ -45,6 +45,7 @@ def read_recording(
 
     `on_bad_line` is told of each bad line as it is met. A line that was there before, byte for
     byte, is a bad line too: counted twice it would make certificates look better than they are.
+    A session whose id another had before is told from it by its place in the id.
     Sessions without a task get one by the likeness of their openings (`traces.tasks`).
     Raises `InputError` for a file that cannot be opened.
     """
@@ -52,6 +53,7 @@ def read_recording(
     raw: list[bytes] = []
     bad_lines: list[SessionLineError] = []
     seen: dict[int, str] = {}
+    names: set[str] = set()
     for path in paths:
         for line in read_lines(path, max_line_bytes=max_line_bytes):
             try:
@@ -67,6 +69,9 @@ def read_recording(
                     on_bad_line(error)
                 continue
             seen[digest] = line.where
+            if session.id in names:
+                session = msgspec.structs.replace(session, id=f"{session.id} ({line.where})")
+            names.add(session.id)
             sessions.append(session)
             raw.append(line.data)
     clustering = None

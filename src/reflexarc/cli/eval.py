@@ -1,0 +1,110 @@
+"""`reflexarc eval`: a reflex judged on sessions it has not learned from."""
+
+import click
+
+from reflexarc.cli.tables import (
+    files_argument,
+    finish,
+    json_option,
+    out,
+    progress,
+    read,
+    table,
+    write_json,
+)
+from reflexarc.reflex import Evaluation, Reflex, evaluate
+from reflexarc.steps.errors import ArtifactError, InputError
+
+
+@click.command(name="eval")
+@click.argument("reflex_path", metavar="REFLEX", type=click.Path())
+@files_argument
+@json_option
+def command(reflex_path: str, files: tuple[str, ...], json_path: str | None) -> None:
+    """Judge REFLEX on sessions none of whose tasks it has learned from.
+
+    docs/metrics.md defines every figure.
+    """
+    reflex = load_reflex(reflex_path)
+    recording = read(files)
+    with progress() as moved:
+        evaluation = evaluate(
+            reflex, recording.sessions, progress=lambda done: moved("judging", done)
+        )
+    show_evaluation(evaluation)
+    write_json(json_path, evaluation)
+    finish(recording)
+
+
+def load_reflex(path: str) -> Reflex:
+    """The reflex of a file; errors name the file."""
+    try:
+        return Reflex.load(path)
+    except ArtifactError as error:
+        raise type(error)(f"{path}: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def show_evaluation(evaluation: Evaluation) -> None:
+    """The figures of an evaluation as tables."""
+    console = out()
+    reads, writes, latency = evaluation.read_only, evaluation.writes, evaluation.latency_ms
+    rate = evaluation.repeat_rate
+    console.print(
+        f"{evaluation.sessions} sessions of {evaluation.tasks} tasks: {evaluation.steps} steps, "
+        f"{evaluation.tool_steps} with calls, {evaluation.calls} calls."
+    )
+    console.print(
+        table(
+            "Agreement with what System 2 did",
+            ("figure", "value", "over"),
+            [
+                ("tool or message, by name", f"{evaluation.name_accuracy:.1%}", "all decisions"),
+                ("best call exact", f"{evaluation.call_exact_top1:.1%}", "all calls"),
+                ("exact among the best three", f"{evaluation.call_exact_top3:.1%}", "all calls"),
+                ("best read exact", f"{reads.top1:.1%}", f"{reads.n} reads"),
+                ("exact among the best three reads", f"{reads.top3:.1%}", f"{reads.n} reads"),
+                ("best call exact, writes", f"{writes.top1:.1%}", f"{writes.n} writes"),
+                (
+                    "System 2 agrees with itself",
+                    "-" if rate is None else f"{rate:.1%}",
+                    "calls of tasks that recur",
+                ),
+                ("confidence is off by (ECE)", f"{evaluation.ece:.3f}", "all decisions"),
+                (
+                    "CPU of one decision, p50 / p99 / max",
+                    f"{latency.p50:.2f} / {latency.p99:.2f} / {latency.max:.2f} ms",
+                    "",
+                ),
+            ],
+        )
+    )
+    console.print(
+        table(
+            "What would have been answered under a certificate",
+            (
+                "error at most",
+                "answered",
+                "wrong",
+                "error",
+                "95% bound",
+                "of calls",
+                "of steps",
+                "tasks touched wrong",
+            ),
+            [
+                (
+                    f"{float(level):.0%}" if float(level) >= 0.01 else level,
+                    one.answered,
+                    one.errors,
+                    f"{one.error:.1%}" if one.answered else "",
+                    f"{one.error_ucb95:.1%}" if one.answered else "",
+                    f"{one.coverage_calls:.1%}",
+                    f"{one.coverage_steps:.1%}",
+                    f"{one.tasks_touched_wrong:.1%}",
+                )
+                for level, one in evaluation.certified.items()
+            ],
+        )
+    )

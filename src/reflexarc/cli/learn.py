@@ -1,0 +1,173 @@
+"""`reflexarc learn`: from sessions to a reflex, and what a person should review in it."""
+
+from typing import Any, get_args
+
+import click
+
+from reflexarc.cli.tables import (
+    files_argument,
+    finish,
+    json_option,
+    out,
+    progress,
+    read,
+    table,
+    told_apart,
+    write_json,
+)
+from reflexarc.reflex import Card, learn
+from reflexarc.steps import Effect, Session
+from reflexarc.steps.errors import LearnError
+
+_EFFECTS: tuple[Effect, ...] = get_args(Effect)
+
+
+class _EffectPair(click.ParamType[tuple[str, Effect]]):
+    """TOOL=read, TOOL=write or TOOL=think."""
+
+    name = "TOOL=EFFECT"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Effect]:
+        tool, _, effect = str(value).rpartition("=")
+        if not tool or effect not in _EFFECTS:
+            self.fail(f"{value!r} is not TOOL=read, TOOL=write or TOOL=think", param, ctx)
+        return tool, effect
+
+
+class _Share(click.ParamType[float]):
+    """A number between 0 and 1, both excluded."""
+
+    name = "SHARE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 0.0 < number < 1.0:
+            self.fail(f"{value!r} is not a number between 0 and 1", param, ctx)
+        return number
+
+
+max_error_option = click.option(
+    "--max-error",
+    type=_Share(),
+    default=0.05,
+    show_default=True,
+    help="Largest share of answers that may not be what System 2 would have done.",
+)
+confidence_option = click.option(
+    "--confidence",
+    type=_Share(),
+    default=0.9,
+    show_default=True,
+    help="Probability with which a certificate must hold.",
+)
+effect_option = click.option(
+    "--effect",
+    "effects",
+    multiple=True,
+    type=_EffectPair(),
+    metavar="TOOL=EFFECT",
+    help="Declare what a tool does: read, write or think. May be repeated.",
+)
+
+
+@click.command(name="learn")
+@files_argument
+@click.option("-o", "path", required=True, metavar="FILE", help="Where to write the reflex.")
+@max_error_option
+@confidence_option
+@click.option("--only-verified", is_flag=True, help="Keep sessions whose reward is full (1).")
+@effect_option
+@json_option
+def command(
+    files: tuple[str, ...],
+    path: str,
+    max_error: float,
+    confidence: float,
+    only_verified: bool,
+    effects: tuple[tuple[str, Effect], ...],
+    json_path: str | None,
+) -> None:
+    """Learn a reflex from sessions and write it to FILE.
+
+    Review what it prints: a tool taken for a read may be called without asking once it is
+    certified. What is declared with --effect wins over the guess.
+    """
+    recording = read(files)
+    sessions = _verified(recording.sessions) if only_verified else recording.sessions
+    with progress() as moved:
+        reflex = learn(
+            sessions,
+            max_error=max_error,
+            confidence=confidence,
+            effects=dict(effects),
+            progress=moved,
+        )
+    reflex.save(path)
+    if (note := told_apart(recording)) is not None:
+        out().print(note)
+    show_card(reflex.card)
+    out().print(f"written: {path}")
+    write_json(json_path, reflex.card)
+    finish(recording)
+
+
+def _verified(sessions: list[Session]) -> list[Session]:
+    kept = [session for session in sessions if session.reward is not None and session.reward >= 1]
+    if not kept:
+        rewarded = sum(session.reward is not None for session in sessions)
+        raise LearnError(
+            f"--only-verified leaves nothing: {rewarded} of {len(sessions)} sessions record a "
+            "reward, none of them a full one"
+        )
+    click.echo(f"kept {len(kept)} of {len(sessions)} sessions: those with full reward", err=True)
+    return kept
+
+
+def show_card(card: Card) -> None:
+    """What was learned, as tables: the tools to review, the certificates, what is missing."""
+    console = out()
+    console.print(
+        f"Learned from {card.sessions} sessions of {card.tasks} tasks: {card.items} decisions, "
+        f"{card.calls} calls, of which {card.exact:.1%} were guessed exactly by models that had "
+        "not seen their task."
+    )
+    console.print(
+        table(
+            "Tools, for review: what each is taken for and why",
+            ("tool", "effect", "why", "calls", "tasks", "exact"),
+            [
+                (row.name, row.effect, row.why, row.calls, row.tasks, _share(row.exact, row.calls))
+                for row in card.tools
+            ],
+        )
+    )
+    console.print(
+        table(
+            f"Certificates for reads, each holding with probability {card.confidence_level:g}",
+            ("error at most", "status", "answers", "wrong", "tasks", "still missing"),
+            [
+                (
+                    f"{one.max_error:.0%}" if one.max_error >= 0.01 else f"{one.max_error:g}",
+                    "certified" if one.threshold is not None else "not certified",
+                    one.n,
+                    one.errors,
+                    one.tasks,
+                    "" if one.threshold is not None else f"about {one.missing} right answers",
+                )
+                for one in card.certificates
+            ],
+        )
+    )
+    if all(one.threshold is None for one in card.certificates):
+        console.print("Nothing is certified: this reflex only ever escalates.")
+
+
+def _share(share: float, count: int) -> str:
+    return f"{share:.1%}" if count else ""

@@ -1,0 +1,229 @@
+"""`reflexarc try`: what System 1 would and would not do for the agent of these sessions."""
+
+import click
+from rich.console import Console
+
+from reflexarc.bench.trial import Example, Facts, Learned, Trial, run_trial
+from reflexarc.cli.learn import confidence_option, effect_option, max_error_option
+from reflexarc.cli.tables import (
+    files_argument,
+    finish,
+    json_option,
+    out,
+    progress,
+    read,
+    table,
+    told_apart,
+    write_json,
+)
+from reflexarc.sim import load_profiles
+from reflexarc.steps import Effect
+
+_EXAMPLE_CHARS = 160
+
+
+@click.command(name="try")
+@files_argument
+@max_error_option
+@confidence_option
+@click.option("--seed", default=1, show_default=True, help="Another seed, another held-out part.")
+@effect_option
+@json_option
+def command(
+    files: tuple[str, ...],
+    max_error: float,
+    confidence: float,
+    seed: int,
+    effects: tuple[tuple[str, Effect], ...],
+    json_path: str | None,
+) -> None:
+    """Learn from a part of the tasks, judge on the rest, and say what that means.
+
+    Needs no configuration and no network, and keeps nothing.
+    """
+    recording = read(files)
+    with progress() as moved:
+        trial = run_trial(
+            recording.sessions,
+            profile=load_profiles()["gpu"],
+            seed=seed,
+            max_error=max_error,
+            confidence=confidence,
+            effects=dict(effects),
+            progress=moved,
+        )
+    show_trial(trial, told_apart(recording))
+    write_json(json_path, trial)
+    finish(recording)
+
+
+def show_trial(trial: Trial, note: str | None) -> None:
+    """The whole report."""
+    console = out()
+    _show_facts(console, trial.facts)
+    if note is not None:
+        console.print(note)
+    if trial.learned is not None:
+        _show_learned(console, trial, trial.learned)
+    console.print()
+    console.print(f"[bold]Verdict: {trial.verdict}[/bold]: {_plain(trial.because)}.")
+    if trial.verdict == "enable for reads":
+        console.print(
+            "Next: `reflexarc learn`, then `reflexarc serve --mode shadow`; go live when shadow "
+            "agrees with this report."
+        )
+    elif trial.verdict == "shadow only":
+        console.print("Next: `reflexarc learn`, then `reflexarc serve` (shadow is its default).")
+    else:
+        console.print("Next: nothing to do; System 1 would stay out of the way.")
+
+
+def _show_facts(console: Console, facts: Facts) -> None:
+    division = facts.division
+    console.print(f"[bold]{facts.sessions} sessions of {facts.tasks} tasks[/bold]")
+    console.print(
+        f"System 2 took {division.steps} steps: {division.messages} were free text, the others "
+        f"held {division.reads} reads and {division.writes} writes"
+        + (f", and {division.thinks} calls that only think." if division.thinks else ".")
+        + " System 1 may answer reads; it never writes and never invents text."
+    )
+    repeats = facts.repeats
+    if repeats.repeat_rate is None or repeats.modal_share is None:
+        console.print("No task recurs here, so how often System 2 repeats itself cannot be told.")
+    else:
+        console.print(
+            f"Where tasks recur ({repeats.calls} calls in {repeats.tasks} tasks), System 2 makes "
+            f"the call another run of its own made {repeats.repeat_rate:.0%} of the time; always "
+            f"guessing its most common call would be right {repeats.modal_share:.0%}."
+        )
+    prompt = facts.redundancy
+    if prompt.turns:
+        console.print(
+            f"Of each prompt, {prompt.median:.1%} (median; {prompt.weighted:.1%} of all characters "
+            "sent) was already in the previous turn's."
+        )
+
+
+def _show_learned(console: Console, trial: Trial, learned: Learned) -> None:
+    console.print(
+        f"\nLearned from {learned.train_sessions} sessions, judged on {learned.test_sessions} of "
+        f"{learned.evaluation.tasks} other tasks: the best guess was exactly System 2's call for "
+        f"{learned.evaluation.call_exact_top1:.0%} of all calls, "
+        f"{learned.evaluation.read_only.top1:.0%} among reads."
+    )
+    console.print(
+        table(
+            f"Certified now, with probability {trial.confidence:g}; what it does on new tasks",
+            (
+                "error at most",
+                "status",
+                "answered, new tasks",
+                "wrong",
+                "of calls",
+                "it would need",
+            ),
+            [
+                (
+                    f"{level.certificate.max_error:.0%}",
+                    "certified" if level.certificate.threshold is not None else "not certified",
+                    level.held_out.answered,
+                    level.held_out.errors,
+                    f"{level.held_out.coverage_calls:.1%}",
+                    _need(level.more_sessions, level.certificate.threshold is not None),
+                )
+                for level in learned.levels
+            ],
+        )
+    )
+    _show_examples(console, learned)
+    _show_forecast(console, learned)
+    console.print(
+        table(
+            "Tool by tool, on new tasks",
+            ("tool", "calls", "exact", "answered", "verdict", "because"),
+            [
+                (
+                    tool.name,
+                    tool.calls,
+                    f"{tool.exact:.0%}" if tool.calls else "",
+                    f"{tool.answered}, {tool.wrong} wrong" if tool.answered else "",
+                    tool.verdict,
+                    tool.because,
+                )
+                for tool in learned.tools
+            ],
+        )
+    )
+
+
+def _need(more_sessions: int | None, certified: bool) -> str:
+    if certified:
+        return ""
+    if more_sessions is None:
+        return "answers it is surer of"
+    return f"about {_two_digits(more_sessions):,} sessions with no wrong answer"
+
+
+def _two_digits(number: int) -> int:
+    """An estimate is no count: 3,368 is said as 3,400."""
+    return int(float(f"{number:.2g}"))
+
+
+def _show_examples(console: Console, learned: Learned) -> None:
+    if not learned.examples:
+        console.print("It would have answered nothing wrongly on the new tasks.")
+        return
+    console.print(
+        "What it would have answered wrongly, the surest first:"
+        if learned.examples_certified
+        else "It would answer nothing. Its surest wrong guesses show why:"
+    )
+    for number, example in enumerate(learned.examples, 1):
+        _show_example(console, number, example)
+
+
+def _show_example(console: Console, number: int, example: Example) -> None:
+    console.print(
+        f"  {number}. session {_plain(example.session)}, message {example.message}, "
+        f"confidence {example.confidence:.2f}"
+    )
+    for who, text in (
+        ("after", example.after),
+        ("System 1", example.system_1),
+        ("System 2", example.system_2),
+    ):
+        console.print(f"     {who + ':':<10}{_plain(_short(text))}")
+
+
+def _show_forecast(console: Console, learned: Learned) -> None:
+    forecast = learned.forecast
+    before, after = forecast.before, forecast.after
+    level = f"an error of at most {learned.card.max_error:.0%}"
+    if not forecast.answered:
+        console.print(f"\nForecast at {level}: no step is answered, so no time or money is saved.")
+        return
+    seconds = before.model_s - after.model_s
+    dollars = before.usd - after.usd
+    console.print(
+        f"\nForecast at {level}: System 1 answers "
+        f"{forecast.answered} of {forecast.steps} steps of {forecast.sessions} sessions. Waiting "
+        f"for models: {before.model_s:.0f} s without, {after.model_s:.0f} s with it "
+        f"({_saved(seconds, before.model_s)}); tokens: ${before.usd:.4f} without, "
+        f"${after.usd:.4f} with it ({_saved(float(dollars), float(before.usd))})."
+    )
+    console.print("Assumed: " + "; ".join(forecast.assumptions) + ".", style="dim")
+
+
+def _saved(saved: float, whole: float) -> str:
+    share = saved / whole if whole else 0.0
+    return f"{share:.1%} saved" if share >= 0 else f"{-share:.1%} more"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _EXAMPLE_CHARS else f"{line[: _EXAMPLE_CHARS - 1]}…"
+
+
+def _plain(text: str) -> str:
+    """Text of others, safe from being read as markup."""
+    return text.replace("[", "\\[")

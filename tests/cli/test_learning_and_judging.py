@@ -1,0 +1,159 @@
+"""`learn`, `eval` and `try` on a small consistent agent: what they write, say and refuse."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reflexarc.reflex import Reflex
+from tests.cli.conftest import Run, shop_session
+
+EVALUATION_KEYS = {
+    "sessions", "tasks", "steps", "tool_steps", "calls", "name_accuracy", "call_exact_top1",
+    "call_exact_top3", "read_only", "writes", "certified", "repeat_rate", "ece", "latency_ms",
+}  # fmt: skip
+CERTIFIED_KEYS = {
+    "answered", "errors", "error", "error_ucb95", "coverage_calls", "coverage_steps",
+    "tasks_touched_wrong",
+}  # fmt: skip
+
+
+def test_what_was_split_and_learned_is_judged(run: Run, shop: Path, tmp_path: Path) -> None:
+    assert run("split", shop, "-o", tmp_path)[0] == 0
+    reflex = tmp_path / "agent.reflex"
+    code, told, _ = run("learn", tmp_path / "train.jsonl.gz", "-o", reflex, "--max-error", "0.1")
+    assert code == 0
+    assert "get_order" in told
+    assert "'get' in the name" in told
+    assert "'refund' in the name" in told
+    assert "certified" in told
+    card = Reflex.load(reflex).card
+    assert (card.sessions, card.max_error) == (60, 0.1)
+
+    figures = tmp_path / "out.json"
+    code, told, _ = run("eval", reflex, tmp_path / "test.jsonl.gz", "--json", figures)
+    assert code == 0
+    assert "best call exact" in told
+    found = json.loads(figures.read_text())
+    assert set(found) == EVALUATION_KEYS
+    assert set(found["read_only"]) == {"n", "top1", "top3"}
+    assert set(found["writes"]) == {"n", "top1"}
+    assert set(found["certified"]) == {"0.02", "0.05", "0.10"}
+    assert all(set(level) == CERTIFIED_KEYS for level in found["certified"].values())
+    assert set(found["latency_ms"]) == {"p50", "p99", "max"}
+    assert (found["sessions"], found["tasks"], found["calls"]) == (30, 30, 90)
+    # the agent always does the same: nearly everything is learned, and reads are certified
+    assert found["call_exact_top1"] > 0.9
+    assert found["certified"]["0.10"]["coverage_calls"] > 0.5
+
+
+def test_try_says_it_all_and_keeps_nothing(run: Run, shop: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    figures = tmp_path.parent / "trial.json"
+    code, told, _ = run("try", shop, "--max-error", "0.1", "--json", figures)
+    assert code == 0
+    assert sorted(tmp_path.iterdir()) == before
+    text = " ".join(told.split())
+    assert "90 sessions of 90 tasks" in text
+    assert "360 steps: 90 were free text, the others held 180 reads and 90 writes" in text
+    assert "No task recurs here" in text
+    assert "was already in the previous turn's" in text
+    assert "Verdict: enable for reads" in text
+    assert "Forecast at an error of at most 10%" in text
+    assert "Assumed: a token is 4 characters" in text
+    trial = json.loads(figures.read_text())
+    verdicts = {tool["name"]: tool["verdict"] for tool in trial["learned"]["tools"]}
+    assert verdicts["get_order"] == "enable for reads"
+    assert verdicts["refund_order"] == "do not enable"
+    forecast = trial["learned"]["forecast"]
+    assert forecast["answered"] > 0
+    assert forecast["after"]["model_s"] < forecast["before"]["model_s"]
+
+
+def test_try_on_too_little_says_so_and_exits_well(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "few.jsonl"
+    path.write_text("".join(json.dumps(shop_session(n)) + "\n" for n in range(3)))
+    code, told, _ = run("try", path)
+    assert code == 0
+    assert "Verdict: do not enable" in told
+    assert "at least 5 different tasks" in " ".join(told.split())
+
+
+def test_a_declared_effect_wins_over_the_guess(run: Run, shop: Path, tmp_path: Path) -> None:
+    reflex = tmp_path / "agent.reflex"
+    code, told, _ = run("learn", shop, "-o", reflex, "--effect", "get_order=write")
+    assert code == 0
+    assert "declared" in told
+    rows = {row.name: row for row in Reflex.load(reflex).card.tools}
+    assert (rows["get_order"].effect, rows["get_order"].why) == ("write", "declared")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "why"),
+    [
+        (["--effect", "get_ordr=write"], 1, "get_ordr"),
+        (["--effect", "get_order=maybe"], 2, "TOOL=read"),
+        (["--effect", "get_order"], 2, "TOOL=read"),
+        (["--max-error", "0"], 2, "between 0 and 1"),
+        (["--max-error", "1.5"], 2, "between 0 and 1"),
+        (["--confidence", "high"], 2, "between 0 and 1"),
+        (["--speed", "9"], 2, "No such option"),
+    ],
+)
+def test_wrong_options_are_refused(
+    run: Run, shop: Path, tmp_path: Path, options: list[str], status: int, why: str
+) -> None:
+    reflex = tmp_path / "agent.reflex"
+    code, _, complaints = run("learn", shop, "-o", reflex, *options)
+    assert code == status
+    assert why in complaints
+    assert not reflex.exists()
+
+
+def test_only_verified_keeps_sessions_with_full_reward(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    lines = [shop_session(n, reward=float(n % 3 != 0)) for n in range(30)]
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    reflex = tmp_path / "agent.reflex"
+    code, _, said = run("learn", path, "-o", reflex, "--only-verified")
+    assert code == 0
+    assert "kept 20 of 30 sessions" in said
+    assert Reflex.load(reflex).card.sessions == 20
+
+    path.write_text("".join(json.dumps(shop_session(n, reward=0.0)) + "\n" for n in range(30)))
+    code, _, complaints = run("learn", path, "-o", reflex, "--only-verified")
+    assert code == 1
+    assert "30 of 30 sessions record a reward, none of them a full one" in complaints
+
+
+@pytest.mark.parametrize("content", [b"", b"not a reflex", b"\x80\x04pickled?"])
+def test_a_file_that_is_no_reflex_is_named(
+    run: Run, shop: Path, tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "bad.reflex"
+    path.write_bytes(content)
+    code, _, complaints = run("eval", path, shop)
+    assert code == 1
+    assert complaints.startswith("Error: ")
+    assert "bad.reflex" in complaints
+    code, _, complaints = run("eval", tmp_path / "absent.reflex", shop)
+    assert code == 1
+    assert "absent.reflex" in complaints
+
+
+def test_without_lightgbm_learning_says_what_to_install(shop: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['lightgbm'] = None\n"  # importing it now fails as if it were not installed
+        "from reflexarc.cli import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    for command in (["try", str(shop)], ["learn", str(shop), "-o", str(tmp_path / "a.reflex")]):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *command], capture_output=True, text=True
+        )
+        assert done.returncode == 1
+        assert "pip install 'reflexarc[learn]'" in done.stderr
+        assert "Traceback" not in done.stderr
