@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 import aiohttp
@@ -55,7 +55,7 @@ class TaskRun(msgspec.Struct):
     steps: list[StepRun]
     wall_s: float
     faults: list[str] = []
-    finished: bool = True
+    finished: bool = False
 
 
 class System2(Protocol):
@@ -97,7 +97,7 @@ class Endpoint:
 
 
 async def run_task(
-    task: DeskTask,
+    run: TaskRun,
     desk: Desk,
     system2: System2,
     *,
@@ -105,31 +105,24 @@ async def run_task(
     model: str = MODEL,
     tool_time_s: float = 0.0,
     on_step: Callable[[StepRun], None] | None = None,
-    tools: Sequence[Mapping[str, Any]] = TOOLS,
-) -> TaskRun:
-    """Run one task on its desk. Every tool call takes at least `tool_time_s`."""
-    messages: list[dict[str, Any]] = [
-        {"role": "system", "content": handbook},
-        {"role": "user", "content": task.opening},
-    ]
-    run = TaskRun(task, messages, [], 0.0)
+) -> None:
+    """Run `run.task` on its desk, filling `run`. Every tool call takes `tool_time_s` more."""
+    messages = run.messages
+    messages.append({"role": "system", "content": handbook})
+    messages.append({"role": "user", "content": run.task.opening})
     began = time.perf_counter()
-    for _ in range(MAX_STEPS):
+    while not run.finished and len(run.steps) < MAX_STEPS:
         message, step = await system2.complete(
-            {"model": model, "messages": messages, "tools": tools}
+            {"model": model, "messages": messages, "tools": TOOLS}
         )
         run.steps.append(step)
         if on_step is not None:
             on_step(step)
         messages.append({k: v for k, v in message.items() if v is not None})
         calls = cast("list[dict[str, Any]]", message.get("tool_calls") or [])
-        if not calls:
-            break
         for call in calls:
             await asyncio.sleep(tool_time_s)
             result = desk.call(call["function"]["name"], call["function"]["arguments"])
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
-    else:
-        run.finished = False
-    run.wall_s = time.perf_counter() - began
-    return run
+        run.finished = not calls
+        run.wall_s = time.perf_counter() - began

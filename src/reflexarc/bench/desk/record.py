@@ -1,21 +1,25 @@
-"""Records returns-desk sessions with the scripted System 2 in process: no HTTP, no waiting."""
+"""Runs many returns-desk tasks and records them as sessions; with the scripted System 2 in
+process there is no HTTP and no waiting."""
 
+import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import xxhash
 
-from reflexarc.bench.desk.agent import MAX_STEPS, StepRun, TaskRun, run_task
+from reflexarc.bench.desk.agent import MAX_STEPS, StepRun, System2, TaskRun, run_task
 from reflexarc.bench.desk.outcome import verify
 from reflexarc.bench.desk.system2 import ReturnsDeskSystem2
 from reflexarc.bench.desk.tools import TOOLS, Desk
-from reflexarc.bench.desk.world import MODEL, build_database, make_task
+from reflexarc.bench.desk.world import MODEL, DeskTask, build_database, make_task
 from reflexarc.sim.policy import Policy
 from reflexarc.sim.wire import assistant_message
 from reflexarc.steps import Message, Session, ToolSpec
+from reflexarc.steps.errors import ReflexarcError
 from reflexarc.wire.chat import message_from_chat, tool_from_chat
 
 HANDBOOK = resources.files("reflexarc.bench.desk").joinpath("handbook.md").read_text("utf-8")
@@ -38,27 +42,61 @@ class InProcess:
         return assistant_message(answer, seed), StepRun(len(given), 0.0, False, "")
 
 
-async def record(
-    seeds: list[str], *, salt: str = "", on_task: Callable[[TaskRun], None] | None = None
+async def run_tasks(
+    tasks: Sequence[DeskTask],
+    system2_for: Callable[[DeskTask], System2],
+    folder: Path,
+    *,
+    model: str = MODEL,
+    tool_time_s: float = 0.0,
+    concurrency: int | None = None,
+    on_task: Callable[[TaskRun], None] | None = None,
+    on_step: Callable[[StepRun], None] | None = None,
 ) -> list[TaskRun]:
-    """Run each seed's task once, verify it, in order. Databases live in a temporary folder."""
-    runs: list[TaskRun] = []
-    policy = ReturnsDeskSystem2(salt)
-    with tempfile.TemporaryDirectory(prefix="returns-desk-") as folder:
-        for number, seed in enumerate(seeds):
-            task = make_task(seed)
-            database = build_database(task, Path(folder) / f"{number}.sqlite")
+    """Run tasks at once (at most `concurrency` of them), each on a database of its own in
+    `folder`, and verify each. A task whose System 2 fails has that as its fault; the rest go on."""
+    gate = asyncio.Semaphore(concurrency or len(tasks) or 1)
+
+    async def one(number: int, task: DeskTask) -> TaskRun:
+        async with gate:
+            database = build_database(task, folder / f"{number}.sqlite")
+            run = TaskRun(task, [], [], 0.0, finished=False)
             try:
-                run = await run_task(task, Desk(database), InProcess(policy), handbook=HANDBOOK)
-                run.faults = verify(task, database)
-            finally:
-                database.close()
-            if not run.finished:
-                run.faults.append(f"no summary within {MAX_STEPS} steps")
-            runs.append(run)
+                await run_task(
+                    run,
+                    Desk(database),
+                    system2_for(task),
+                    handbook=HANDBOOK,
+                    model=model,
+                    tool_time_s=tool_time_s,
+                    on_step=on_step,
+                )
+                if not run.finished:
+                    run.faults.append(f"no summary within {MAX_STEPS} steps")
+            except (ReflexarcError, aiohttp.ClientError, TimeoutError) as error:
+                run.faults.append(f"given up: {type(error).__name__}: {error}")
+            run.faults += verify(task, database)
+            database.close()
             if on_task is not None:
                 on_task(run)
-    return runs
+            return run
+
+    return list(await asyncio.gather(*(one(i, task) for i, task in enumerate(tasks))))
+
+
+async def record(
+    seeds: Sequence[str], *, salt: str = "", on_task: Callable[[TaskRun], None] | None = None
+) -> list[TaskRun]:
+    """Run each seed's task once, in order, with the scripted System 2 in process."""
+    policy = ReturnsDeskSystem2(salt)
+    with tempfile.TemporaryDirectory(prefix="returns-desk-") as folder:
+        return await run_tasks(
+            [make_task(seed) for seed in seeds],
+            lambda _: InProcess(policy),
+            Path(folder),
+            concurrency=1,
+            on_task=on_task,
+        )
 
 
 def session_line(run: TaskRun, trial: int = 0, model: str = MODEL) -> dict[str, Any]:

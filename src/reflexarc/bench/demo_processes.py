@@ -1,0 +1,101 @@
+"""The demo's child processes: simulators and a gateway, started ready and always stopped."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from reflexarc.steps.errors import UpstreamUnreachableError
+
+_REFLEXARC = (sys.executable, "-c", "from reflexarc.cli import main; main()")
+_START_LIMIT_S = 60.0
+_STOP_LIMIT_S = 5.0
+_POLL_S = 0.05
+_BANNER = re.compile(r"http://[\d.]+:\d+/v1")
+
+
+@contextmanager
+def simulator(profile: str, time_scale: float, log: Path) -> Generator[str]:
+    """A simulated System 2 of its own, its prompt cache empty; gives its base URL."""
+    command = ("sim", "--profile", profile, "--port", "0", "--time-scale", str(time_scale))
+    with _child(command, log) as process:
+        for _ in _until_ready(process, log):
+            found = _BANNER.search(log.read_text("utf-8", "replace"))
+            if found is not None:
+                yield found.group()
+                return
+
+
+@contextmanager
+def gateway(upstream: str, reflex: Path, max_error: float, log: Path) -> Generator[str]:
+    """The gateway in live mode before an upstream; gives its base URL once it is ready."""
+    port = _free_port()
+    command = ("serve", "--upstream", upstream, "--reflex", str(reflex), "--mode", "live")
+    limits = ("--max-error", str(max_error), "--port", str(port))
+    with _child((*command, *limits), log) as process:
+        for _ in _until_ready(process, log):
+            if _answers(f"http://127.0.0.1:{port}/readyz"):
+                yield f"http://127.0.0.1:{port}/v1"
+                return
+
+
+@contextmanager
+def _child(arguments: Sequence[str], log: Path) -> Generator["subprocess.Popen[bytes]"]:
+    with log.open("wb") as output:
+        # In a session of its own: Ctrl-C reaches only the parent, which then stops its children.
+        process = subprocess.Popen(
+            (*_REFLEXARC, *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            _stop(process)
+
+
+def _until_ready(process: "subprocess.Popen[bytes]", log: Path) -> Iterator[None]:
+    """Time after time until the caller is content; raises where the child ended or takes long."""
+    deadline = time.monotonic() + _START_LIMIT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        yield
+        time.sleep(_POLL_S)
+    said = log.read_text("utf-8", "replace").strip()[-2000:] or "nothing"
+    state = "is not ready" if process.poll() is None else f"ended with {process.returncode}"
+    raise UpstreamUnreachableError(f"a process of the demo {state}; it said: {said}")
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(_STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=2) as response:
+            return response.status == 200
+    except (URLError, OSError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

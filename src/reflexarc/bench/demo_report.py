@@ -1,0 +1,198 @@
+"""Says what the demo measured, in tables for people. Nothing is left out because it looks bad."""
+
+from collections.abc import Iterable
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from reflexarc.bench.demo import DemoReport
+from reflexarc.bench.demo_arms import ArmResult, Escalation, Quantiles
+
+PUBLISHED_STEPS_PER_TASK = 20
+PUBLISHED = (  # arm, step ms, task s, dollars per 10,000 steps
+    ("GPU", 1440.0, 38.2, "32.00"),
+    ("LPU", 580.0, 18.4, "14.50"),
+    ("with System 1", 18.2, 3.6, "1.20"),
+)
+_ESCALATIONS_SHOWN = 5
+
+
+def print_report(report: DemoReport, console: Console) -> None:
+    """The whole report: what was learned, the arms, the published rows, wrong acts, escalations."""
+    _learned(report, console)
+    console.print(_latency_table(report.arms))
+    console.print(_outcome_table(report.arms))
+    _notes(report, console)
+    console.print(_published_table())
+    console.print(
+        f"Published figures, not measured here: {PUBLISHED_STEPS_PER_TASK} steps a task on "
+        "contexts of 25,000 tokens. What a task's published seconds leave after its steps is the "
+        "last column: time that is no model's.\n"
+    )
+    for arm in report.arms:
+        _wrong_acts(arm, console)
+    _escalations(report.arms[-1], console)
+    _how_to_go_on(report, console)
+
+
+def _learned(report: DemoReport, console: Console) -> None:
+    learned = report.learned
+    console.print(
+        f"Learned from {learned.sessions} recorded tasks ({learned.steps} steps, "
+        f"{learned.verified} tasks verified) in {learned.seconds:.1f} s; the reflex has "
+        f"{learned.reflex_bytes / 1e3:,.0f} kB."
+    )
+    certificate = learned.certificate
+    if certificate is None:
+        console.print(
+            f"[bold]Nothing could be certified at {learned.max_error:.0%} wrong acts, so System 1 "
+            "may not act:[/bold] every step below went to System 2. More recorded tasks may help "
+            "(--learn-tasks)."
+        )
+    else:
+        console.print(
+            f"Certificate: with {certificate.confidence_level:.0%} confidence at most "
+            f"{certificate.max_error:.0%} of acts ({certificate.scope}) differ from System 2; "
+            f"judged on {certificate.n} answers in {certificate.tasks} held-out tasks, "
+            f"{certificate.errors} of them wrong."
+        )
+    console.print()
+
+
+def _latency_table(arms: Iterable[ArmResult]) -> Table:
+    grid = _grid("Time and money")
+    for column in ("step p50", "step p99", "step mean", "acts p50", "System 2 p50"):
+        grid.add_column(f"{column}\nms", justify="right")
+    grid.add_column("task mean\ns", justify="right")
+    grid.add_column("a task\n$", justify="right")
+    grid.add_column("10k steps\n$", justify="right")
+    for arm in arms:
+        grid.add_row(
+            arm.arm,
+            *(_ms(value) for value in (arm.step_ms.p50, arm.step_ms.p99, arm.step_ms.mean)),
+            _ms(_p50(arm.acted_ms)),
+            _ms(_p50(arm.system2_ms)),
+            f"{arm.task_s_mean:.1f}",
+            "-" if arm.usd_per_task is None else f"{arm.usd_per_task:.5f}",
+            "-" if arm.usd_per_10k_steps is None else f"{arm.usd_per_10k_steps:.2f}",
+        )
+    return grid
+
+
+def _outcome_table(arms: Iterable[ArmResult]) -> Table:
+    grid = _grid("What System 1 did, and what became of the tasks")
+    for column in ("steps", "acts", "coverage", "wrong acts", "wrong, 95% interval", "verified"):
+        grid.add_column(column, justify="right")
+    for arm in arms:
+        limits = arm.wrong_interval
+        grid.add_row(
+            arm.arm,
+            str(arm.steps),
+            str(arm.acted),
+            f"{arm.coverage:.1%}",
+            f"{arm.wrong} ({arm.wrong / arm.acted:.1%})" if arm.acted else "-",
+            f"{limits[0]:.1%} to {limits[1]:.1%}" if limits else "-",
+            f"{arm.verified}/{arm.tasks}",
+        )
+    return grid
+
+
+def _notes(report: DemoReport, console: Console) -> None:
+    options = report.options
+    if report.scripted:
+        console.print(
+            "This System 2 is a script that follows a handbook and varies its order and wording; "
+            "its latency is simulated from stated profiles (reflexarc/sim/profiles.toml), and so "
+            "are its prices: these tables show how the parts work together, not what your LLM "
+            "does. Real in them: the reflex, the gateway, HTTP, the tools, the databases."
+        )
+    console.print(
+        f"The same {options.tasks} new tasks, tools and tool time ({options.tool_time_ms:.0f} ms a "
+        "call) in every arm, all tasks at once"
+        + (", waits scaled by " + str(options.time_scale) if options.time_scale != 1 else "")
+        + ". A wrong act is a call that System 2, asked at that very step, would not have made; "
+        "the interval treats acts as independent. Verified: the database ended as the handbook "
+        "wants it, whatever way led there. Cached input is priced as cached; acts cost no tokens."
+    )
+    for arm in report.arms:
+        for fault in arm.faults[:5]:
+            console.print(f"[bold]{arm.arm}: not verified:[/bold] {fault}", highlight=False)
+        if len(arm.faults) > 5:
+            console.print(f"{arm.arm}: and {len(arm.faults) - 5} more faults (see --json)")
+    console.print()
+
+
+def _published_table() -> Table:
+    grid = _grid("Published figures")
+    for column in ("step ms", "task s", "$ per 10k steps", "non-model s"):
+        grid.add_column(column, justify="right")
+    for arm, step_ms, task_s, usd in PUBLISHED:
+        rest_s = task_s - PUBLISHED_STEPS_PER_TASK * step_ms / 1e3
+        grid.add_row(arm, f"{step_ms:,.1f}", f"{task_s:.1f}", usd, f"{rest_s:.1f}")
+    return grid
+
+
+def _wrong_acts(arm: ArmResult, console: Console) -> None:
+    if not arm.wrong_acts:
+        if arm.acted:
+            console.print(f"{arm.arm}: no wrong act in {arm.acted}.\n")
+        return
+    console.print(f"[bold]{arm.arm}: every wrong act ({arm.wrong} of {arm.acted})[/bold]")
+    for act in arm.wrong_acts:
+        console.print(
+            f"  {act.task} step {act.step}: acted {act.acted}; System 2: {act.expected}",
+            highlight=False,
+            markup=False,
+        )
+    console.print()
+
+
+def _escalations(arm: ArmResult, console: Console) -> None:
+    if not arm.escalations:
+        return
+    reasons: dict[str, int] = {}
+    for one in arm.escalations:
+        reasons[one.reason] = reasons.get(one.reason, 0) + 1
+    counted = ", ".join(f"{reason or 'none given'} {n}" for reason, n in reasons.items())
+    console.print(f"[bold]{arm.arm}: {len(arm.escalations)} escalations[/bold] ({counted}), five:")
+    for one in _varied(arm.escalations):
+        console.print(
+            f"  {one.task} step {one.step}: {one.reason}; System 2: {one.system2}",
+            highlight=False,
+            markup=False,
+        )
+    console.print()
+
+
+def _varied(escalations: list[Escalation]) -> list[Escalation]:
+    """Five of them, each reason once before any comes twice."""
+    firsts = list({one.reason: one for one in reversed(escalations)}.values())
+    rest = [one for one in escalations if one not in firsts]
+    return (firsts + rest)[:_ESCALATIONS_SHOWN]
+
+
+def _how_to_go_on(report: DemoReport, console: Console) -> None:
+    console.print(f"Took {report.seconds:.0f} s.")
+    if report.scripted:
+        console.print(
+            "With a real System 2: reflexarc demo --upstream https://HOST/v1 --model NAME (asks it "
+            "for every step; its key from --api-key-env). With your own agent: record its "
+            "sessions, `reflexarc try FILE`, `reflexarc learn FILE -o agent.reflex`, then point "
+            "its base URL at `reflexarc serve --upstream https://HOST/v1 --reflex agent.reflex`.",
+            highlight=False,
+        )
+
+
+def _grid(title: str) -> Table:
+    grid = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    grid.add_column("arm")
+    return grid
+
+
+def _p50(quantiles: Quantiles) -> float | None:
+    return quantiles.p50
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}"
