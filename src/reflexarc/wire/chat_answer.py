@@ -12,6 +12,8 @@ import msgspec
 from reflexarc.wire.sse import DONE, data_event
 
 BYTES_PER_TOKEN = 4
+CALL_ID_PREFIX = "call_s1"
+"""By it a later request shows which of its turns were System 1's."""
 
 
 class ActedTurn(msgspec.Struct, frozen=True):
@@ -27,8 +29,8 @@ class ActedTurn(msgspec.Struct, frozen=True):
 
     @property
     def call_id(self) -> str:
-        """29 characters; OpenAI refuses ids longer than 40."""
-        return f"call_{self.key[:24]}"
+        """31 characters; OpenAI refuses ids longer than 40."""
+        return f"{CALL_ID_PREFIX}{self.key[:24]}"
 
 
 def estimated_tokens(body_bytes: int) -> int:

@@ -1,0 +1,262 @@
+"""The ASGI application: finds a request's handler, and gives every answer its headers.
+
+Hot routes are raw ASGI; the cold ones (`/healthz`, `/readyz`, `/metrics`) are a Starlette
+application of their own.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import yarl
+
+from reflexarc.gateway.asgi import (
+    ClientGoneError,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    header,
+    headers_of,
+    read_body,
+)
+from reflexarc.gateway.chat_route import ChatDesk, refuse
+from reflexarc.gateway.cold import cold_routes
+from reflexarc.gateway.config import DEFAULT_MAX_ERROR, GatewayConfig, Route
+from reflexarc.gateway.forwarding import Exchange, Forwarder
+from reflexarc.gateway.frames import Native, Observed, ReflexSource, Setup
+from reflexarc.gateway.labels import RequestIds, timing_label
+from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.system1 import System1
+from reflexarc.gateway.unanswered import plain_escalation
+from reflexarc.steps.errors import ConfigError, InputError, ReflexarcError
+from reflexarc.upstream import Transport, forwarded_request_headers
+from reflexarc.wire.errors import error_body, error_face
+
+NATIVE_PATH = "/api/v1/reflex"
+_NONE = b"none"
+_COLD = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+class _Door(NamedTuple):
+    """One path of one route. `key` is the Authorization that replaces the client's."""
+
+    route: Route
+    kind: str
+    method: str
+    url: yarl.URL
+    key: str | None
+
+
+class Gateway:
+    """The whole gateway. `start` and `close` it around serving; `self` is the ASGI callable.
+
+    `loader` replaces how reflexes are loaded (`module:name`), for tests of broken ones.
+    """
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        *,
+        environment: Mapping[str, str] | None = None,
+        clock_s: Callable[[], float] = time.perf_counter,
+        loader: str | None = None,
+    ) -> None:
+        self.config = config
+        self.metrics = Metrics()
+        self._clock_s = clock_s
+        variables = os.environ if environment is None else environment
+        self._doors = _doors(config, variables)
+        self._ids = RequestIds(secrets.token_hex(4))
+        self.system1 = System1(
+            Setup(
+                reflexes=[
+                    ReflexSource(route.path, route.reflex, loader)
+                    if loader
+                    else ReflexSource(route.path, route.reflex)
+                    for route in config.route
+                    if route.reflex is not None
+                ],
+                max_depth=config.limits.json_depth,
+                max_consecutive_acts=config.max_consecutive_acts,
+            ),
+            config.system1,
+            clock_s,
+            self.metrics.trouble,
+            self._observed,
+            tuple(route.api_key_env for route in config.route if route.api_key_env),
+        )
+        self.metrics.watch_system1(lambda: self.system1.state == "up")
+        self._cold = cold_routes(self.system1, self.metrics)
+        self._tenant_key = secrets.token_bytes(16)
+        self._transport: Transport | None = None
+        self._forwarder: Forwarder | None = None
+        self._chat: ChatDesk | None = None
+
+    async def start(self) -> None:
+        """Opens the transport and starts System 1. Raises an `ArtifactError` for a reflex that
+        cannot be used."""
+        await self.system1.start()
+        self._transport = Transport(self.config.timeouts, self._clock_s)
+        self._forwarder = Forwarder(self._transport, self.metrics, self._clock_s)
+        self._chat = ChatDesk(
+            self.config,
+            self._forwarder,
+            self.system1,
+            self.metrics,
+            self._clock_s,
+            self._tenant_key,
+        )
+
+    async def close(self) -> None:
+        await self.system1.close()
+        if self._transport is not None:
+            await self._transport.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        began_s = self._clock_s()
+        path: str = scope["path"]
+        method: str = scope["method"]
+        headers = headers_of(scope)
+        number = self._ids.next()
+        request_id = self._ids.text(number, header(headers, b"x-request-id"))
+        door = self._doors.get(path)
+        route_path, kind = (door.route.path, door.kind) if door else ("", "other")
+        try:
+            if door is not None and door.method == method:
+                self._check_headers(headers)
+                status = await self._open(
+                    door, scope, headers, number, request_id, began_s, receive, send
+                )
+            elif path == NATIVE_PATH and method == "POST":
+                kind = "native"
+                self._check_headers(headers)
+                status = await self._native(headers, number, request_id, began_s, receive, send)
+            elif path in _COLD:
+                await self._cold(scope, receive, self._labelled(send, request_id, began_s))
+                return
+            else:
+                known = door is not None or path == NATIVE_PATH
+                status, text = (405, "method not allowed") if known else (404, "no such path")
+                body = error_body(status, f"{method} {path}: {text}", code=f"http_{status}")
+                await refuse(send, status, body, request_id, self._since_ms(began_s), _NONE)
+        except ClientGoneError:
+            self.metrics.client_gone(route_path)
+            return
+        except InputError as error:
+            status, body = error_face(error)
+            await refuse(send, status, body, request_id, self._since_ms(began_s), _NONE)
+        self.metrics.request(route_path, kind, status)
+
+    async def _open(
+        self,
+        door: _Door,
+        scope: Scope,
+        headers: Headers,
+        number: int,
+        request_id: bytes,
+        began_s: float,
+        receive: Receive,
+        send: Send,
+    ) -> int:
+        if self._chat is None or self._forwarder is None:
+            raise ReflexarcError("the gateway is asked before it was started")
+        query: bytes = scope["query_string"]
+        url = yarl.URL(f"{door.url}?{query.decode('latin-1')}", encoded=True) if query else door.url
+        if door.kind == "chat":
+            body = await read_body(headers, receive, self.config.limits.body_bytes)
+            return await self._chat.answer(
+                door.route, url, door.key, number, request_id, headers, body, began_s, receive, send
+            )
+        exchange = Exchange(
+            route=door.route.path,
+            method=door.method,
+            url=url,
+            headers=forwarded_request_headers(headers, door.key),
+            body=None,
+            began_s=began_s,
+            request_id=request_id,
+            label=lambda: _NONE,
+        )
+        return await self._forwarder.forward(exchange, receive, send)
+
+    async def _native(
+        self,
+        headers: Headers,
+        number: int,
+        request_id: bytes,
+        began_s: float,
+        receive: Receive,
+        send: Send,
+    ) -> int:
+        if self._chat is None:
+            raise ReflexarcError("the gateway is asked before it was started")
+        body = await read_body(headers, receive, self.config.limits.body_bytes)
+        bounds = [route.max_error for route in self.config.route]
+        request = Native(number, self._chat.tenant(headers), min(bounds, default=DEFAULT_MAX_ERROR))
+        got = await self.system1.ask_native(request, body)
+        if got is None:
+            self.metrics.trouble("down")
+            status, reply = plain_escalation(body, "system1_down", self._since_ms(began_s))
+        else:
+            if got[0].failed:
+                self.metrics.trouble("error")
+                status, reply = plain_escalation(body, got[0].reason, self._since_ms(began_s))
+            else:
+                status, reply = got[0].status, got[1]
+        await refuse(send, status, reply, request_id, self._since_ms(began_s), _NONE)
+        return status
+
+    def _check_headers(self, headers: Headers) -> None:
+        limit = self.config.limits.header_bytes
+        size = sum(len(name) + len(value) + 4 for name, value in headers)
+        if size > limit:
+            raise _HeadersTooLargeError(f"the headers are {size} bytes; the limit is {limit}")
+
+    def _observed(self, number: int, observed: Observed) -> None:
+        if self._chat is not None:
+            self._chat.observed(number, observed.tool, observed.outcome)
+
+    def _since_ms(self, began_s: float) -> float:
+        return (self._clock_s() - began_s) * 1e3
+
+    def _labelled(self, send: Send, request_id: bytes, began_s: float) -> Send:
+        async def labelled(message: Scope) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [
+                    *message["headers"],
+                    (b"x-request-id", request_id),
+                    (b"server-timing", timing_label(reflexarc=self._since_ms(began_s))),
+                    (b"x-reflexarc-decision", _NONE),
+                ]
+            await send(message)
+
+        return labelled
+
+
+class _HeadersTooLargeError(InputError):
+    code = "headers_too_large"
+    status = 431
+
+
+def _doors(config: GatewayConfig, environment: Mapping[str, str]) -> dict[str, _Door]:
+    doors: dict[str, _Door] = {}
+    for route in config.route:
+        base = route.upstream.rstrip("/")
+        key: str | None = None
+        if route.api_key_env is not None:
+            secret = environment.get(route.api_key_env)
+            if not secret:
+                raise ConfigError(
+                    f"route {route.path}: the environment variable {route.api_key_env} is not set"
+                )
+            key = f"Bearer {secret}"
+        chat = yarl.URL(f"{base}/chat/completions")
+        models = yarl.URL(f"{base}/models")
+        doors[f"{route.path}/chat/completions"] = _Door(route, "chat", "POST", chat, key)
+        doors[f"{route.path}/models"] = _Door(route, "models", "GET", models, key)
+    return doors

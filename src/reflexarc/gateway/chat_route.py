@@ -1,0 +1,250 @@
+"""`POST …/chat/completions`: off passes on, shadow also compares, live lets System 1 act."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+
+import msgspec
+import yarl
+
+from reflexarc.gateway.asgi import Headers, Receive, Send, header, send_whole
+from reflexarc.gateway.config import GatewayConfig, Route
+from reflexarc.gateway.forwarding import Copy, Exchange, Forwarder
+from reflexarc.gateway.frames import Decide, Decided, Observe
+from reflexarc.gateway.labels import decision_label, escalation_label, timing_label
+from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.system1 import System1
+from reflexarc.steps.errors import MalformedError
+from reflexarc.upstream import forwarded_request_headers
+
+
+class _AnyObject(msgspec.Struct):
+    """Reads nothing: decoding into it only proves that a body is one JSON object."""
+
+
+_object = msgspec.json.Decoder(_AnyObject)
+
+
+class ChatDesk:
+    """Handles chat requests of every route. `tenant_key` makes tenants' names unguessable."""
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        forwarder: Forwarder,
+        system1: System1,
+        metrics: Metrics,
+        clock_s: Callable[[], float],
+        tenant_key: bytes,
+    ) -> None:
+        self._limits = config.limits
+        self._forwarder = forwarder
+        self._system1 = system1
+        self._metrics = metrics
+        self._clock_s = clock_s
+        self._tenant_key = tenant_key
+        # Which route's comparison an id belongs to, for the counters.
+        self._observing: dict[int, str] = {}
+
+    async def answer(
+        self,
+        route: Route,
+        url: yarl.URL,
+        authorization: str | None,
+        number: int,
+        request_id: bytes,
+        headers: Headers,
+        body: bytes,
+        began_s: float,
+        receive: Receive,
+        send: Send,
+    ) -> int:
+        """Answers one request and returns the status the client saw. Raises `InputError` for a
+        body that is not one JSON object, before anything was sent anywhere."""
+        encoded = header(headers, b"content-encoding") is not None
+        if not encoded:
+            check_object(body)
+        exchange = Exchange(
+            route=route.path,
+            method="POST",
+            url=url,
+            headers=forwarded_request_headers(headers, authorization),
+            body=body,
+            began_s=began_s,
+            request_id=request_id,
+            label=_fixed(route.mode.encode()),
+        )
+        if route.mode == "off":
+            return await self._forwarder.forward(exchange, receive, send)
+        refusal = "no_reflex" if route.reflex is None else "encoded_body" if encoded else None
+        if refusal is not None:
+            self._escalate(route, exchange, refusal)
+            return await self._forwarder.forward(exchange, receive, send)
+        request = Decide(
+            id=number,
+            reflex=route.path,
+            tenant=self.tenant(headers),
+            respond=route.mode == "live",
+            max_error=route.max_error,
+        )
+        if route.mode == "shadow":
+            return await self._shadow(route, exchange, request, receive, send)
+        return await self._live(route, exchange, request, receive, send)
+
+    def tenant(self, headers: Headers) -> bytes:
+        """Stands for the client's key; contexts are never shared between keys."""
+        key = header(headers, b"authorization") or header(headers, b"api-key") or b""
+        return hashlib.blake2b(key, key=self._tenant_key, digest_size=16).digest()
+
+    def observed(self, number: int, tool: str, outcome: str) -> None:
+        route = self._observing.pop(number, None)
+        if route is not None:
+            self._metrics.shadow(route, tool, outcome)
+
+    async def _shadow(
+        self, route: Route, exchange: Exchange, request: Decide, receive: Receive, send: Send
+    ) -> int:
+        shadow = _Shadow(self._limits.observed_bytes)
+        body = exchange.body or b""
+
+        def hand_over() -> None:
+            shadow.decision = self._system1.ask(request, body)
+            shadow.decision.add_done_callback(lambda done: self._count(route, done.result()))
+
+        # After the request is on its way: the loop runs this when forwarding first waits.
+        asyncio.get_running_loop().call_soon(hand_over)
+        exchange.label = shadow.label
+        exchange.copy = shadow.copy
+        status = await self._forwarder.forward(exchange, receive, send)
+        answer = shadow.copy.body
+        if answer is not None and shadow.decision is not None:
+            self._observing[request.id] = route.path
+            self._system1.observe(
+                Observe(
+                    id=request.id,
+                    status=status,
+                    content_type=shadow.copy.content_type,
+                    content_encoding=shadow.copy.content_encoding,
+                ),
+                answer,
+            )
+            while len(self._observing) > 4096:  # comparisons a lost process never answered
+                del self._observing[next(iter(self._observing))]
+        return status
+
+    async def _live(
+        self, route: Route, exchange: Exchange, request: Decide, receive: Receive, send: Send
+    ) -> int:
+        decided, answer, reason = await self._decide_in_time(route, exchange, request)
+        if decided is None:
+            self._escalate(route, exchange, reason)
+        else:
+            self._count(route, (decided, answer))
+            exchange.label = _fixed(decision_label("live", decided))
+            if decided.action == "act" and answer:
+                total_ms = (self._clock_s() - exchange.began_s) * 1e3
+                own = [
+                    (b"x-request-id", exchange.request_id),
+                    (
+                        b"server-timing",
+                        timing_label(reflexarc=total_ms, system1=decided.decide_ms),
+                    ),
+                    (b"x-reflexarc-decision", exchange.label()),
+                ]
+                if decided.stream:
+                    own.append((b"cache-control", b"no-cache"))
+                kind = (
+                    b"text/event-stream; charset=utf-8" if decided.stream else b"application/json"
+                )
+                await send_whole(send, 200, own, answer, kind)
+                return 200
+        return await self._forwarder.forward(exchange, receive, send)
+
+    async def _decide_in_time(
+        self, route: Route, exchange: Exchange, request: Decide
+    ) -> tuple[Decided | None, bytes, str]:
+        """The decision, or None and the reason to escalate."""
+        asked = self._system1.ask(request, exchange.body or b"")
+        left_s = route.deadline_ms / 1e3 - (self._clock_s() - exchange.began_s)
+        try:
+            got = await asyncio.wait_for(asked, max(left_s, 0.0))
+        except TimeoutError:
+            self._metrics.trouble("deadline")
+            return None, b"", "deadline"
+        if got is None:
+            return None, b"", self._without_decision()
+        return got[0], got[1], ""
+
+    def _count(self, route: Route, got: tuple[Decided, bytes] | None) -> None:
+        if got is None:
+            reason = self._without_decision()
+            self._metrics.decision(route.path, route.mode, "escalate", reason, 0.0)
+            return
+        decided = got[0]
+        if decided.failed:
+            self._metrics.trouble("error")
+        self._metrics.decision(
+            route.path, route.mode, decided.action, decided.reason, decided.decide_ms
+        )
+
+    def _without_decision(self) -> str:
+        """Why System 1 said nothing at all: its queue is full (counted there), or it is down."""
+        if self._system1.state == "up":
+            return "system1_busy"
+        self._metrics.trouble("down")
+        return "system1_down"
+
+    def _escalate(self, route: Route, exchange: Exchange, reason: str) -> None:
+        exchange.label = _fixed(escalation_label(route.mode, reason))
+        self._metrics.decision(route.path, route.mode, "escalate", reason, 0.0)
+
+
+class _Shadow:
+    """The decision on a request that is already on its way, and a copy of its answer."""
+
+    def __init__(self, observed_bytes: int) -> None:
+        self.decision: asyncio.Future[tuple[Decided, bytes] | None] | None = None
+        self.copy = Copy(observed_bytes)
+
+    def label(self) -> bytes:
+        if self.decision is None or not self.decision.done():
+            return decision_label("shadow", None)
+        got = self.decision.result()
+        if got is None:
+            return escalation_label("shadow", "system1_down")
+        return decision_label("shadow", got[0])
+
+
+def check_object(body: bytes) -> None:
+    """Raises `MalformedError` unless the body is one JSON object. Nothing of it is kept; what only
+    some readers accept (half a surrogate pair, deep nesting) is left to the upstream to judge."""
+    try:
+        _object.decode(body)
+    except msgspec.ValidationError as error:
+        raise MalformedError("the body must be a JSON object") from error
+    except RecursionError:
+        return
+    except msgspec.DecodeError as error:
+        try:
+            value = json.loads(body)
+        except (ValueError, RecursionError):
+            raise MalformedError(f"the body is not JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise MalformedError("the body must be a JSON object") from error
+
+
+def _fixed(label: bytes) -> Callable[[], bytes]:
+    return lambda: label
+
+
+async def refuse(
+    send: Send, status: int, body: bytes, request_id: bytes, total_ms: float, label: bytes
+) -> None:
+    """An error of our own, with the headers every answer carries."""
+    headers = [
+        (b"x-request-id", request_id),
+        (b"server-timing", timing_label(reflexarc=total_ms)),
+        (b"x-reflexarc-decision", label),
+    ]
+    await send_whole(send, status, headers, body, b"application/json")

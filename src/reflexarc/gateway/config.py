@@ -1,0 +1,169 @@
+"""The gateway's configuration: structs, and their reading from TOML. Unknown keys are refused."""
+
+import difflib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+import yarl
+
+from reflexarc.gateway.system1 import System1Limits
+from reflexarc.steps.errors import ConfigError
+from reflexarc.upstream import Timeouts
+
+Mode = Literal["off", "shadow", "live"]
+DEFAULT_PORT = 8411
+DEFAULT_MAX_ERROR = 0.05
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a client may send: bytes of a body, bytes of all headers, JSON levels that System 1
+    and the native endpoint read. `observed_bytes`: the largest answer that shadow mode keeps a
+    copy of."""
+
+    body_bytes: int = 32 * 1024 * 1024
+    header_bytes: int = 64 * 1024
+    json_depth: int = 128
+    observed_bytes: int = 8 * 1024 * 1024
+
+
+class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One agent's door: requests under `path` go to `upstream` (its base URL, with `/v1`).
+
+    `reflex` is the path of an artifact; without one the route only passes on. `mode`: `off` asks
+    System 1 nothing, `shadow` compares it with System 2, `live` lets it act within `max_error`.
+    `deadline_ms` bounds the wait for a decision in live mode. `api_key_env` names an environment
+    variable whose value replaces the client's key.
+    """
+
+    upstream: str
+    path: str = "/v1"
+    reflex: str | None = None
+    mode: Mode = "shadow"
+    max_error: float = DEFAULT_MAX_ERROR
+    deadline_ms: float = 5.0
+    dialect: str = "chat"
+    api_key_env: str | None = None
+
+
+class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of `reflexarc.toml`. `grace_s`: how long requests in flight may take at the end."""
+
+    route: tuple[Route, ...]
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    grace_s: float = 10.0
+    max_consecutive_acts: int = 20
+    limits: Limits = Limits()
+    timeouts: Timeouts = Timeouts()
+    system1: System1Limits = System1Limits()
+
+
+def load_config(path: Path) -> GatewayConfig:
+    """Raises `ConfigError` that names the file and, where it can be told, line and nearest key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    try:
+        raw: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    _refuse_unknown_keys(path, text, raw)
+    try:
+        config = msgspec.convert(raw, GatewayConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: {_placed(text, str(error))}") from error
+    checked(config, str(path))
+    return config
+
+
+def checked(config: GatewayConfig, where: str) -> GatewayConfig:
+    """The same configuration if it can be meant. Raises `ConfigError`."""
+    if not config.route:
+        raise ConfigError(f"{where}: at least one [[route]] is needed")
+    paths: set[str] = set()
+    for index, route in enumerate(config.route):
+        here = f"{where}: route {index + 1}"
+        if route.dialect in ("responses", "messages"):
+            raise ConfigError(f"{here}: the dialect {route.dialect} does not work yet; chat does")
+        if route.dialect != "chat":
+            raise ConfigError(f"{here}: there is no dialect {route.dialect!r}; chat is known")
+        _check_url(route.upstream, here)
+        if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", route.path) or route.path == "/api/v1":
+            raise ConfigError(f"{here}: path must look like /v1 or /agents/returns/v1")
+        if route.path in paths:
+            raise ConfigError(f"{here}: another route has the path {route.path}")
+        paths.add(route.path)
+        if not 0 < route.max_error < 1:
+            raise ConfigError(f"{here}: max_error must be between 0 and 1, not {route.max_error}")
+        if route.deadline_ms <= 0:
+            raise ConfigError(f"{here}: deadline_ms must be more than 0")
+        if route.mode == "live" and route.reflex is None:
+            raise ConfigError(f"{here}: mode live needs a reflex")
+    if not 0 <= config.port <= 65535:
+        raise ConfigError(f"{where}: port must be from 0 to 65535, not {config.port}")
+    for name in ("body_bytes", "header_bytes", "json_depth", "observed_bytes"):
+        if getattr(config.limits, name) <= 0:
+            raise ConfigError(f"{where}: limits.{name} must be more than 0")
+    return config
+
+
+def _check_url(text: str, here: str) -> None:
+    try:
+        url = yarl.URL(text)
+        fits = url.scheme in ("http", "https") and bool(url.host) and url.port is not None
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ConfigError(
+            f"{here}: upstream must be a URL such as http://127.0.0.1:9100/v1, not {text!r}"
+        )
+
+
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "limits": Limits,
+    "timeouts": Timeouts,
+    "system1": System1Limits,
+}
+
+
+def _refuse_unknown_keys(path: Path, text: str, raw: dict[str, Any]) -> None:
+    """Before the decoder does: this side knows lines and nearest keys."""
+    _refuse(path, text, raw, GatewayConfig, "")
+    for section, kind in _SECTIONS.items():
+        if isinstance(raw.get(section), dict):
+            _refuse(path, text, raw[section], kind, f"{section}.")
+    routes = raw.get("route")
+    if isinstance(routes, list):
+        for route in cast(list[Any], routes):
+            if isinstance(route, dict):
+                _refuse(path, text, cast(dict[str, Any], route), Route, "route.")
+
+
+def _refuse(
+    path: Path, text: str, given: dict[str, Any], kind: type[msgspec.Struct], prefix: str
+) -> None:
+    known = kind.__struct_fields__
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            raise ConfigError(f"{path}{_line_of(text, key)}: {prefix}{key} is not known; {hint}")
+
+
+def _line_of(text: str, key: str) -> str:
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(rf'\s*\[*\s*"?{re.escape(key)}"?\s*[\]=.]', line):
+            return f":{number}"
+    return ""
+
+
+def _placed(text: str, message: str) -> str:
+    """A decoder's message with the line of the key it names at its end (`$.route[0].mode`)."""
+    found = re.search(r"`\$\.?([^`]*)`$", message)
+    key = re.split(r"[.\[]", found.group(1))[-1] if found and found.group(1) else ""
+    line = _line_of(text, key) if key and not key.endswith("]") else ""
+    return f"line {line[1:]}: {message}" if line else message

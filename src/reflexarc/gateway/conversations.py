@@ -1,0 +1,123 @@
+"""Conversations System 1 has worked through, so that a request costs only its new messages.
+
+A conversation is known by the chain of its messages' bytes, per tenant and reflex. The digest is
+not a secret and not proof against forgery: a forged collision reaches only the forger's own tenant.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+import xxhash
+
+from reflexarc.reflex.decision import Decision
+from reflexarc.steps import Message, ToolSpec
+from reflexarc.wire.chat import message_from_chat
+from reflexarc.wire.chat_answer import CALL_ID_PREFIX
+from reflexarc.wire.json import decode_strict
+
+
+class ContextLike(Protocol):
+    """What the gateway needs of `reflexarc.reflex.Context`."""
+
+    def extend(self, messages: Sequence[Message]) -> None: ...
+
+
+class ReflexLike(Protocol):
+    """What the gateway needs of `reflexarc.reflex.Reflex`."""
+
+    def context(self) -> Any: ...
+
+    def decide(
+        self,
+        context: Any,
+        tools: Sequence[ToolSpec],
+        *,
+        model: str | None = None,
+        max_error: float | None = None,
+        alternatives: int = 0,
+    ) -> Decision: ...
+
+
+class Conversation(msgspec.Struct):
+    """Work done for one chain of messages. `acts_in_a_row` counts System 1's own turns at its
+    end; `reused` the messages that an earlier request had already paid for."""
+
+    context: ContextLike
+    head: bytes
+    messages: int
+    bytes_read: int
+    acts_in_a_row: int = 0
+    reused: int = 0
+
+
+def chain(messages: Sequence[msgspec.Raw], start: bytes = b"") -> list[bytes]:
+    """The chain's digest after each message; any chain of appends equals one whole chain."""
+    digests: list[bytes] = []
+    head = start
+    for raw in messages:
+        hasher = xxhash.xxh3_128(head)
+        hasher.update(raw)
+        head = hasher.digest()
+        digests.append(head)
+    return digests
+
+
+class Conversations:
+    """A bounded memory of conversations, the least recently used forgotten first."""
+
+    def __init__(self, max_contexts: int, max_bytes: int, max_depth: int) -> None:
+        self._max_contexts = max_contexts
+        self._max_bytes = max_bytes
+        self._max_depth = max_depth
+        self._bytes = 0
+        self._known: OrderedDict[tuple[bytes, str, bytes], Conversation] = OrderedDict()
+
+    def take(
+        self, tenant: bytes, name: str, reflex: ReflexLike, raws: Sequence[msgspec.Raw]
+    ) -> Conversation:
+        """The conversation these messages make, worked through. It is out of the memory until
+        `keep`: one that a fault interrupted is never used again.
+
+        Raises `MalformedError`, or `RequestError` with the path of the fault.
+        """
+        digests = chain(raws)
+        done = len(raws)
+        known: Conversation | None = None
+        while done and known is None:
+            known = self._known.get((tenant, name, digests[done - 1]))
+            done -= known is None
+        messages = [
+            message_from_chat(
+                decode_strict(bytes(raws[i]), f"messages[{i}]", self._max_depth), f"messages[{i}]"
+            )
+            for i in range(done, len(raws))
+        ]
+        if known is None:
+            known = Conversation(reflex.context(), b"", 0, 0)
+        else:
+            del self._known[tenant, name, known.head]
+            self._bytes -= known.bytes_read
+        known.reused = done
+        if messages:
+            known.context.extend(messages)
+            known.head = digests[-1]
+            known.messages = len(raws)
+            known.bytes_read += sum(len(memoryview(raw)) for raw in raws[done:])
+            for message in messages:
+                if message.role == "assistant":
+                    acted = any(c.id.startswith(CALL_ID_PREFIX) for c in message.tool_calls)
+                    known.acts_in_a_row = known.acts_in_a_row + 1 if acted else 0
+        return known
+
+    def keep(self, tenant: bytes, name: str, conversation: Conversation) -> None:
+        key = (tenant, name, conversation.head)
+        replaced = self._known.pop(key, None)
+        if replaced is not None:
+            self._bytes -= replaced.bytes_read
+        self._known[key] = conversation
+        self._bytes += conversation.bytes_read
+        while len(self._known) > self._max_contexts or self._bytes > self._max_bytes:
+            _, dropped = self._known.popitem(last=False)
+            self._bytes -= dropped.bytes_read

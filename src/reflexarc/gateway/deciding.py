@@ -1,0 +1,196 @@
+"""System 1's side of the gateway: a request's bytes in, a decision out. Runs in its own process.
+
+One `Decider` holds the reflexes and everything that is remembered between requests. It may raise
+where a reflex does: its caller turns that into an escalation.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from reflexarc.gateway.admission import Admission, admit
+from reflexarc.gateway.conversations import Conversation, Conversations, ReflexLike
+from reflexarc.gateway.frames import Decide, Decided, Observe, Observed, Setup
+from reflexarc.gateway.offered import ToolReader, Tools
+from reflexarc.reflex.decision import Decision, ProposedCall
+from reflexarc.steps import call_key
+from reflexarc.steps.errors import InputError, MalformedError, RequestError
+from reflexarc.wire.chat_answer import (
+    ActedTurn,
+    completion,
+    completion_stream,
+    estimated_tokens,
+)
+from reflexarc.wire.chat_assemble import answer_from_body, plain_bytes
+from reflexarc.wire.json import split_list, split_object
+
+_MAX_PENDING = 4096
+# A call costs its provider some tokens beyond its text: names of roles, brackets, an end.
+_CALL_OVERHEAD_TOKENS = 32
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A reflex and the digest of its file: with the request's bytes it makes the call's id."""
+
+    reflex: ReflexLike
+    digest: bytes
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A decision and what of the request an answer needs."""
+
+    decision: Decision
+    admission: Admission
+
+
+class Decider:
+    """`clock_s` measures durations, `unix_time` dates answers; both are passed in."""
+
+    def __init__(
+        self,
+        reflexes: Mapping[str, Loaded],
+        setup: Setup,
+        clock_s: Callable[[], float],
+        unix_time: Callable[[], float],
+    ) -> None:
+        self.reflexes = reflexes
+        self.tools = ToolReader(setup.max_depth)
+        self.conversations = Conversations(
+            setup.max_contexts, setup.max_context_bytes, setup.max_depth
+        )
+        self._setup = setup
+        self._clock_s = clock_s
+        self._unix_time = unix_time
+        self._pending: OrderedDict[int, Decided | tuple[Decided, ProposedCall]] = OrderedDict()
+
+    def decide(self, request: Decide, body: bytes) -> tuple[Decided, bytes]:
+        """Decides on a chat request. Odd requests escalate with a reason; only a reflex can make
+        this raise."""
+        began_s = self._clock_s()
+        loaded = self.reflexes[request.reflex]
+        judged = self._judged(request, loaded, body)
+        decision = judged.decision
+        call = decision.call
+        acts = decision.action == "act" and call is not None
+        decided = Decided(
+            id=request.id,
+            action="act" if acts else "escalate",
+            reason=decision.reason,
+            tool=call.name if call is not None else "",
+            confidence=decision.confidence,
+            max_error=decision.guarantee.max_error if decision.guarantee else 0.0,
+            stream=judged.admission.stream,
+            decide_ms=(self._clock_s() - began_s) * 1e3,
+        )
+        if not request.respond:
+            self._remember(decided, call if acts else None)
+            return decided, b""
+        if call is None or not acts:
+            return decided, b""
+        return decided, self._answer(judged.admission, call, loaded, body)
+
+    def observe(self, request: Observe, body: bytes) -> Observed | None:
+        """Compares what System 2 answered with what System 1 would have done; None where the
+        decision is not remembered. Any call of System 2's batch counts as agreement."""
+        pending = self._pending.pop(request.id, None)
+        if pending is None:
+            return None
+        try:
+            if request.status != 200:
+                raise MalformedError(f"System 2 answered with status {request.status}")
+            answer = answer_from_body(
+                plain_bytes(body, request.content_encoding), request.content_type
+            )
+        except InputError:
+            return Observed(request.id, "unreadable", "")
+        if not answer.complete:
+            return Observed(request.id, "unreadable", "")
+        if isinstance(pending, Decided):
+            return Observed(
+                request.id, "escalate", answer.calls[0].name if answer.calls else "message"
+            )
+        _, call = pending
+        key = call_key(call.name, call.arguments)
+        agrees = any(made.key == key for made in answer.calls)
+        return Observed(request.id, "agree" if agrees else "disagree", call.name)
+
+    def _judged(self, request: Decide, loaded: Loaded, body: bytes) -> Judged:
+        try:
+            fields = split_object(body)
+            admission = admit(fields, self._setup.max_depth)
+            if admission.refusal is not None:
+                return Judged(Decision("escalate", admission.refusal), admission)
+            tools = self.tools.read(fields["tools"])
+            if tools.refusal is not None:
+                return Judged(Decision("escalate", tools.refusal), admission)
+            messages = split_list(fields["messages"], "messages")
+            if not messages:
+                return Judged(Decision("escalate", "field:messages"), admission)
+            conversation = self.conversations.take(
+                request.tenant, request.reflex, loaded.reflex, messages
+            )
+        except RequestError as error:
+            name = (error.param or "body").split("[")[0].split(".")[0]
+            return Judged(Decision("escalate", f"field:{name}"), Admission(None))
+        except MalformedError:
+            return Judged(Decision("escalate", "malformed_body"), Admission(None))
+        decision = loaded.reflex.decide(
+            conversation.context, tools.specs, model=admission.model, max_error=request.max_error
+        )
+        self.conversations.keep(request.tenant, request.reflex, conversation)
+        if decision.action == "act":
+            reason = self._obstacle(decision, tools, conversation, admission)
+            if reason is not None:
+                decision = msgspec.structs.replace(decision, action="escalate", reason=reason)
+        return Judged(decision, admission)
+
+    def _obstacle(
+        self, decision: Decision, tools: Tools, conversation: Conversation, admission: Admission
+    ) -> str | None:
+        """Why a call the reflex would make is not made."""
+        call = decision.call
+        if call is None:
+            return "no_candidate"
+        spec = tools.get(call.name)
+        if spec is None:
+            return "unseen_tools"
+        if spec.effect in ("write", "think"):
+            return "side_effect"
+        if conversation.acts_in_a_row >= self._setup.max_consecutive_acts:
+            return "act_cap"
+        fault = tools.fault(call.name, call.arguments)
+        if fault is not None:
+            return f"schema:{fault[0]}"
+        if admission.max_tokens is not None:
+            # A token holds at least one byte, so this many are always enough.
+            most = len(msgspec.json.encode(call.arguments)) + len(call.name) + _CALL_OVERHEAD_TOKENS
+            if admission.max_tokens < most:
+                return "field:max_tokens"
+        return None
+
+    def _answer(
+        self, admission: Admission, call: ProposedCall, loaded: Loaded, body: bytes
+    ) -> bytes:
+        turn = ActedTurn(
+            key=act_key(body, loaded),
+            created_s=int(self._unix_time()),
+            model=admission.model,
+            name=call.name,
+            arguments=call.arguments,
+            prompt_tokens=estimated_tokens(len(body)),
+        )
+        if admission.stream:
+            return completion_stream(turn, admission.include_usage)
+        return completion(turn)
+
+    def _remember(self, decided: Decided, call: ProposedCall | None) -> None:
+        self._pending[decided.id] = decided if call is None else (decided, call)
+        if len(self._pending) > _MAX_PENDING:
+            self._pending.popitem(last=False)
+
+
+def act_key(body: bytes, loaded: Loaded) -> str:
+    """32 hexadecimal digits that stand for these request bytes and this reflex."""
+    return hashlib.blake2b(body, key=loaded.digest, digest_size=16).hexdigest()

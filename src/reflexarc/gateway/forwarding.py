@@ -1,0 +1,224 @@
+"""Passes one request to System 2 and its answer back, byte for byte.
+
+The client is watched while it waits: when it leaves, the upstream call is cancelled.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import yarl
+
+from reflexarc.gateway.asgi import Headers, Receive, Send, send_whole
+from reflexarc.gateway.labels import timing_label
+from reflexarc.gateway.metrics import Metrics
+from reflexarc.steps.errors import UpstreamError
+from reflexarc.upstream import Answer, Transport, forwarded_response_headers
+from reflexarc.wire.errors import error_body, error_face
+from reflexarc.wire.sse import data_event
+
+# A client that leaves is noticed after this long at the latest. Answers that are faster never pay
+# for the watching.
+_WATCH_AFTER_S = 0.2
+_CLIENT_GONE_STATUS = 499
+_REPLACED = frozenset({b"x-reflexarc-decision"})
+
+
+class Exchange(msgspec.Struct):
+    """One request on its way. `began_s` is when it arrived; `label` gives the decision as it
+    stands when the answer's head is sent; `copy`, where given, takes the answer's bytes."""
+
+    route: str
+    method: str
+    url: yarl.URL
+    headers: list[tuple[str, str]]
+    body: bytes | None
+    began_s: float
+    request_id: bytes
+    label: Callable[[], bytes]
+    copy: "Copy | None" = None
+
+
+class Copy:
+    """Keeps an answer for comparison, up to a limit; past it nothing is kept."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.status = 0
+        self.content_type = ""
+        self.content_encoding = ""
+        self.complete = False
+        self._max_bytes = max_bytes
+        self._size = 0
+        self._parts: list[bytes] = []
+
+    def begin(self, answer: Answer) -> None:
+        self.status = answer.status
+        for name, value in answer.headers:
+            lower = name.lower()
+            if lower == b"content-type":
+                self.content_type = value.decode("latin-1")
+            elif lower == b"content-encoding":
+                self.content_encoding = value.decode("latin-1")
+
+    def add(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._size <= self._max_bytes:
+            self._parts.append(chunk)
+        else:
+            self._parts.clear()
+
+    @property
+    def body(self) -> bytes | None:
+        """None where the answer did not end or was too long to keep."""
+        if not self.complete or self._size > self._max_bytes:
+            return None
+        return b"".join(self._parts)
+
+
+class Forwarder:
+    """Stateless but for its transport and counters."""
+
+    def __init__(
+        self, transport: Transport, metrics: Metrics, clock_s: Callable[[], float]
+    ) -> None:
+        self._transport = transport
+        self._metrics = metrics
+        self._clock_s = clock_s
+
+    async def forward(self, exchange: Exchange, receive: Receive, send: Send) -> int:
+        """Sends on, answers, and returns the HTTP status the client saw (499: it left)."""
+        watch = _ClientWatch(receive)
+        try:
+            return await self._forward(exchange, send)
+        except asyncio.CancelledError:
+            if not watch.gone:
+                raise
+            watch.absorb_cancellation()
+            self._metrics.client_gone(exchange.route)
+            return _CLIENT_GONE_STATUS
+        finally:
+            watch.stop()
+
+    async def _forward(self, exchange: Exchange, send: Send) -> int:
+        sent_s = self._clock_s()
+        answer: Answer | None = None
+        try:
+            answer = await self._transport.send(
+                exchange.method, exchange.url, exchange.headers, exchange.body
+            )
+            head_s = self._clock_s()
+            # The head waits for the first byte: until then a failure still has its own status.
+            chunk = await answer.next_chunk()
+        except UpstreamError as error:
+            if answer is not None:
+                answer.release()
+            self._metrics.upstream_error(exchange.route, error.code)
+            return await self._answer_error(exchange, error, send)
+        except asyncio.CancelledError:
+            if answer is not None:
+                answer.release()
+            raise
+        self._metrics.forwarded(sent_s - exchange.began_s, head_s - sent_s)
+        headers = self._headers(exchange, answer, sent_s, head_s)
+        try:
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            await _pass_back(exchange.copy, answer, chunk, send)
+        except UpstreamError as error:
+            self._metrics.upstream_error(exchange.route, error.code)
+            await _break_off(answer, error, send)
+        finally:
+            answer.release()
+        return answer.status
+
+    def _headers(self, exchange: Exchange, answer: Answer, sent_s: float, head_s: float) -> Headers:
+        headers = forwarded_response_headers(answer.headers)
+        has_id = False
+        kept: Headers = []
+        for pair in headers:
+            has_id = has_id or pair[0] == b"x-request-id"
+            if pair[0] not in _REPLACED:
+                kept.append(pair)
+        if not has_id:
+            kept.append((b"x-request-id", exchange.request_id))
+        kept.append(
+            (
+                b"server-timing",
+                timing_label(
+                    reflexarc=(sent_s - exchange.began_s) * 1e3, upstream=(head_s - sent_s) * 1e3
+                ),
+            )
+        )
+        kept.append((b"x-reflexarc-decision", exchange.label()))
+        return kept
+
+    async def _answer_error(self, exchange: Exchange, error: UpstreamError, send: Send) -> int:
+        status, body = error_face(error)
+        total_ms = (self._clock_s() - exchange.began_s) * 1e3
+        headers = [
+            (b"x-request-id", exchange.request_id),
+            (b"server-timing", timing_label(reflexarc=total_ms)),
+            (b"x-reflexarc-decision", exchange.label()),
+        ]
+        await send_whole(send, status, headers, body, b"application/json")
+        return status
+
+
+async def _pass_back(copy: Copy | None, answer: Answer, chunk: bytes, send: Send) -> None:
+    """Each piece as it arrives; the last one ends the answer, without a message of its own."""
+    if copy is not None:
+        copy.begin(answer)
+    while True:
+        finished = not chunk or answer.finished
+        if copy is not None:
+            copy.add(chunk)
+            copy.complete = finished
+        await send({"type": "http.response.body", "body": chunk, "more_body": not finished})
+        if finished:
+            return
+        chunk = await answer.next_chunk()
+
+
+async def _break_off(answer: Answer, error: UpstreamError, send: Send) -> None:
+    """After the head is out the status cannot change. A stream ends with an `error` event, which
+    SDKs raise; any other answer is left unfinished, so that the client sees it is cut."""
+    kinds: dict[bytes, bytes] = {name.lower(): value for name, value in answer.headers}
+    is_stream = kinds.get(b"content-type", b"").lower().startswith(b"text/event-stream")
+    if is_stream and b"content-encoding" not in kinds and b"content-length" not in kinds:
+        event = data_event(error_body(error.status, str(error), code=error.code))
+        await send({"type": "http.response.body", "body": b"\n\n" + event, "more_body": False})
+
+
+class _ClientWatch:
+    """Cancels the current task when its client disconnects."""
+
+    def __init__(self, receive: Receive) -> None:
+        self.gone = False
+        self._receive = receive
+        self._task = asyncio.current_task()
+        self._listening: asyncio.Task[Any] | None = None
+        self._timer: asyncio.TimerHandle | None = asyncio.get_running_loop().call_later(
+            _WATCH_AFTER_S, self._listen
+        )
+
+    def _listen(self) -> None:
+        self._timer = None
+        self._listening = asyncio.get_running_loop().create_task(self._wait())
+
+    async def _wait(self) -> None:
+        # A body that is read through gives no message but the disconnect.
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def absorb_cancellation(self) -> None:
+        if self._task is not None:
+            self._task.uncancel()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._listening is not None:
+            self._listening.cancel()

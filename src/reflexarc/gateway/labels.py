@@ -1,0 +1,63 @@
+"""The three headers every answer carries: `x-request-id`, `server-timing`, `x-reflexarc-decision`.
+
+Grammar of `x-reflexarc-decision`, items separated by `; `, the first one the route's mode:
+
+    none                                             not a chat request, or refused by the gateway
+    off
+    shadow; pending                                  not decided when the head was sent
+    shadow; act; TOOL; CONFIDENCE                    what live mode would have done
+    shadow; escalate; REASON
+    live; act; TOOL; CONFIDENCE; max_error=BOUND     answered by System 1
+    live; escalate; REASON                           answered by System 2
+
+TOOL and REASON are percent-encoded outside `A-Za-z0-9_.:/-`.
+"""
+
+import re
+from urllib.parse import quote
+
+from reflexarc.gateway.frames import Decided
+
+_request_id = re.compile(rb"[\x21-\x7e]{1,128}")
+
+
+class RequestIds:
+    """Numbers requests under a prefix drawn once per process."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._last = 0
+
+    def next(self) -> int:
+        self._last += 1
+        return self._last
+
+    def text(self, number: int, given: bytes | None) -> bytes:
+        """The client's own id where it sent a usable one."""
+        if given is not None and _request_id.fullmatch(given):
+            return given
+        return f"req_{self._prefix}{number:08x}".encode()
+
+
+def decision_label(mode: str, decided: Decided | None) -> bytes:
+    """The header's value for a decision; None where there is none yet."""
+    if decided is None:
+        return f"{mode}; pending".encode()
+    if decided.action == "escalate":
+        return escalation_label(mode, decided.reason)
+    label = f"{mode}; act; {_quoted(decided.tool)}; {decided.confidence:.2f}"
+    if mode == "live":
+        label += f"; max_error={decided.max_error:g}"
+    return label.encode()
+
+
+def escalation_label(mode: str, reason: str) -> bytes:
+    return f"{mode}; escalate; {_quoted(reason)}".encode()
+
+
+def timing_label(**durations_ms: float) -> bytes:
+    return ", ".join(f"{name};dur={ms:.3f}" for name, ms in durations_ms.items()).encode()
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="_.:/-", errors="replace")

@@ -1,0 +1,124 @@
+"""What the gateway counts, for Prometheus. Names start with `reflexarc_`; times are in seconds."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+_OVERHEAD_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 1.0)
+_UPSTREAM_BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_MAX_TOOLS = 200
+_OTHER = "other"
+
+
+class Metrics:
+    """One set of counters with its own registry."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "reflexarc_requests",
+            "Requests by route, kind and HTTP status.",
+            ("route", "kind", "status"),
+            registry=self._registry,
+        )
+        self._decisions = Counter(
+            "reflexarc_decisions",
+            "System 1's decisions on chat requests; what follows a colon in a reason is left out.",
+            ("route", "mode", "action", "reason"),
+            registry=self._registry,
+        )
+        self._shadow = Counter(
+            "reflexarc_shadow",
+            "Shadow decisions against what System 2 answered, by tool.",
+            ("route", "tool", "outcome"),
+            registry=self._registry,
+        )
+        self._trouble = Counter(
+            "reflexarc_system1_trouble",
+            "System 1 did not decide: error, deadline, hang, died, busy, down; and restarts.",
+            ("kind",),
+            registry=self._registry,
+        )
+        self._upstream_errors = Counter(
+            "reflexarc_upstream_errors",
+            "Requests System 2 could not be asked or did not finish, by code.",
+            ("route", "code"),
+            registry=self._registry,
+        )
+        self._clients_gone = Counter(
+            "reflexarc_clients_gone",
+            "Requests whose client left before the answer was complete.",
+            ("route",),
+            registry=self._registry,
+        )
+        self._decide_s = Histogram(
+            "reflexarc_decide_seconds",
+            "System 1's own time for one decision.",
+            buckets=_OVERHEAD_BUCKETS_S,
+            registry=self._registry,
+        )
+        self._before_upstream_s = Histogram(
+            "reflexarc_before_upstream_seconds",
+            "From a request's arrival to its being sent on.",
+            buckets=_OVERHEAD_BUCKETS_S,
+            registry=self._registry,
+        )
+        self._upstream_head_s = Histogram(
+            "reflexarc_upstream_head_seconds",
+            "From a request's being sent on to the head of System 2's answer.",
+            buckets=_UPSTREAM_BUCKETS_S,
+            registry=self._registry,
+        )
+        self._system1_up = Gauge(
+            "reflexarc_system1_up",
+            "1 while System 1's process can decide.",
+            registry=self._registry,
+        )
+        self._request_children: dict[tuple[str, str, int], Counter] = {}
+        self._decision_children: dict[tuple[str, str, str, str], Counter] = {}
+        self._tools: set[str] = set()
+
+    def request(self, route: str, kind: str, status: int) -> None:
+        key = (route, kind, status)
+        child = self._request_children.get(key)
+        if child is None:
+            child = self._request_children[key] = self._requests.labels(route, kind, str(status))
+        child.inc()
+
+    def decision(self, route: str, mode: str, action: str, reason: str, decide_ms: float) -> None:
+        key = (route, mode, action, reason.split(":", 1)[0])
+        child = self._decision_children.get(key)
+        if child is None:
+            child = self._decision_children[key] = self._decisions.labels(*key)
+        child.inc()
+        if decide_ms:
+            self._decide_s.observe(decide_ms / 1e3)
+
+    def shadow(self, route: str, tool: str, outcome: str) -> None:
+        """Clients name tools: past 200 names the rest count as `other`."""
+        if tool not in self._tools:
+            if len(self._tools) >= _MAX_TOOLS:
+                tool = _OTHER
+            else:
+                self._tools.add(tool)
+        self._shadow.labels(route, tool, outcome).inc()
+
+    def trouble(self, kind: str) -> None:
+        self._trouble.labels(kind).inc()
+
+    def upstream_error(self, route: str, code: str) -> None:
+        self._upstream_errors.labels(route, code).inc()
+
+    def client_gone(self, route: str) -> None:
+        self._clients_gone.labels(route).inc()
+
+    def forwarded(self, before_upstream_s: float, upstream_head_s: float) -> None:
+        self._before_upstream_s.observe(before_upstream_s)
+        self._upstream_head_s.observe(upstream_head_s)
+
+    def watch_system1(self, is_up: Callable[[], bool]) -> None:
+        self._system1_up.set_function(lambda: float(is_up()))
+
+    def text(self) -> bytes:
+        """The exposition format, version 0.0.4."""
+        return generate_latest(self._registry)

@@ -1,0 +1,284 @@
+"""The native endpoint's logic, in System 1's process: decide, check a given call, keep sessions."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from reflexarc.gateway.conversations import Conversation, chain
+from reflexarc.gateway.deciding import Decider, Loaded, act_key
+from reflexarc.gateway.frames import Native, NativeReply, Setup
+from reflexarc.gateway.offered import Tools
+from reflexarc.reflex.decision import Decision
+from reflexarc.steps.errors import InputError, MalformedError, RequestError
+from reflexarc.wire.errors import error_body, error_face
+from reflexarc.wire.reflex import (
+    AnswerAlternative,
+    AnswerCall,
+    AnswerCheck,
+    AnswerGuarantee,
+    AnswerSession,
+    AnswerTiming,
+    CallToCheck,
+    ReflexAnswer,
+    ReflexRequest,
+    reflex_request,
+)
+
+# With these a reflex says that it was learned for other tools: the next one is asked.
+_NOT_MINE = ("unseen_tools", "schema_changed")
+
+
+class HeldSession(msgspec.Struct):
+    """What a client need not send again. `bytes_held` counts messages and tools."""
+
+    messages: list[bytes]
+    tools: bytes
+    head: bytes
+    bytes_held: int
+
+
+class _WrongHeadError(Exception):
+    def __init__(self, message: str, head: str | None) -> None:
+        super().__init__(message)
+        self.head = head
+
+
+class _Work(msgspec.Struct):
+    """One request with everything it refers to, brought together."""
+
+    request: ReflexRequest
+    messages: list[msgspec.Raw]
+    tools_raw: msgspec.Raw
+    tools: Tools
+    head: bytes
+
+
+class NativeDesk:
+    """Answers bodies of the native endpoint. Sessions are a bounded memory per tenant; the least
+    recently used are forgotten, which their client learns by a 409."""
+
+    def __init__(self, decider: Decider, setup: Setup, clock_s: Callable[[], float]) -> None:
+        self._decider = decider
+        self._setup = setup
+        self._clock_s = clock_s
+        self._sessions: OrderedDict[tuple[bytes, str], HeldSession] = OrderedDict()
+        self._bytes = 0
+
+    def answer(self, native: Native, body: bytes) -> tuple[NativeReply, bytes]:
+        """Never raises for what a client sent; may raise where a reflex does."""
+        try:
+            answer = self._answer(native, body)
+        except _WrongHeadError as error:
+            fault: dict[str, Any] = msgspec.json.decode(
+                error_body(409, str(error), param="head", code="wrong_head")
+            )
+            fault["head"] = error.head
+            return NativeReply(native.id, 409, "", "wrong_head"), msgspec.json.encode(fault)
+        except InputError as error:
+            status, fault_body = error_face(error)
+            return NativeReply(native.id, status, "", error.code), fault_body
+        reply = NativeReply(native.id, 200, answer.decision, answer.reason)
+        return reply, msgspec.json.encode(answer)
+
+    def _answer(self, native: Native, body: bytes) -> ReflexAnswer:
+        began_s = self._clock_s()
+        request = reflex_request(body)
+        work = self._gather(native.tenant, request)
+        parsed_s = self._clock_s()
+        if request.call is not None:
+            answer = self._judge_call(work, request.call, began_s, parsed_s)
+        else:
+            answer = self._choose(native, work, body, began_s, parsed_s)
+        if request.session is not None:
+            self._hold(native.tenant, request.session, work)
+        return answer
+
+    def _gather(self, tenant: bytes, request: ReflexRequest) -> _Work:
+        held = None
+        if request.session is not None:
+            held = self._sessions.get((tenant, request.session))
+            held_head = held.head.hex() if held is not None else None
+            if request.head is not None and request.head != held_head:
+                raise _WrongHeadError("head is not the session's; see head in this body", held_head)
+            if held is None and request.append is not None:
+                raise _WrongHeadError("this session is not held: send messages and tools", None)
+        if request.messages is not None:
+            messages = request.messages
+            head = chain(messages)[-1]
+        else:
+            assert held is not None  # the check above: append without a session is a 409
+            added = request.append or []
+            messages = [*(msgspec.Raw(text) for text in held.messages), *added]
+            head = (chain(added, held.head) or [held.head])[-1]
+        tools_raw = request.tools
+        if tools_raw is None:
+            if held is None:
+                raise RequestError("tools is missing: this session is new", param="tools")
+            tools_raw = msgspec.Raw(held.tools)
+        tools = self._decider.tools.read(tools_raw)
+        if tools.refusal is not None:
+            raise RequestError(f"tools cannot be used: {tools.refusal}", param="tools")
+        return _Work(request, messages, tools_raw, tools, head)
+
+    def _hold(self, tenant: bytes, session: str, work: _Work) -> None:
+        key = (tenant, session)
+        before = self._sessions.pop(key, None)
+        if before is not None:
+            self._bytes -= before.bytes_held
+        messages = [bytes(raw) for raw in work.messages]
+        tools = bytes(work.tools_raw)
+        held = HeldSession(messages, tools, work.head, len(tools) + sum(map(len, messages)))
+        self._sessions[key] = held
+        self._bytes += held.bytes_held
+        while len(self._sessions) > self._setup.max_sessions or (
+            self._bytes > self._setup.max_session_bytes
+        ):
+            _, dropped = self._sessions.popitem(last=False)
+            self._bytes -= dropped.bytes_held
+
+    def _choose(
+        self, native: Native, work: _Work, body: bytes, began_s: float, parsed_s: float
+    ) -> ReflexAnswer:
+        names = self._names(work.request)
+        conversation: Conversation | None = None
+        decision = Decision("escalate", "no_reflex")
+        loaded: Loaded | None = None
+        context_s = decided_s = parsed_s
+        for name in names:
+            loaded = self._decider.reflexes[name]
+            conversation = self._take(native.tenant, name, loaded, work)
+            context_s = self._clock_s()
+            decision = loaded.reflex.decide(
+                conversation.context,
+                work.tools.specs,
+                max_error=(
+                    native.max_error if work.request.max_error is None else work.request.max_error
+                ),
+                alternatives=work.request.alternatives,
+            )
+            self._decider.conversations.keep(native.tenant, name, conversation)
+            decided_s = self._clock_s()
+            if decision.reason not in _NOT_MINE:
+                break
+        checks: list[AnswerCheck] = []
+        calls: list[AnswerCall] = []
+        reason = decision.reason
+        action = decision.action
+        if action == "act" and decision.call is not None and loaded is not None:
+            checks = _checks(work.tools, decision.call.name, decision.call.arguments)
+            failed = [check for check in checks if not check.ok]
+            if failed:
+                action, reason = "escalate", _reason(failed[0])
+            else:
+                calls.append(
+                    AnswerCall(
+                        id=f"call_s1{act_key(body, loaded)[:24]}",
+                        name=decision.call.name,
+                        arguments=decision.call.arguments,
+                        sources={
+                            argument: {
+                                "kind": source.kind,
+                                "message": source.message,
+                                "path": source.path,
+                            }
+                            for argument, source in decision.call.sources.items()
+                        },
+                    )
+                )
+        guarantee = decision.guarantee if action == "act" else None
+        ended_s = self._clock_s()
+        return ReflexAnswer(
+            decision=action,
+            calls=calls,
+            confidence=decision.confidence,
+            guarantee=None
+            if guarantee is None
+            else AnswerGuarantee(
+                guarantee.max_error,
+                guarantee.confidence_level,
+                guarantee.scope,
+                guarantee.n,
+                guarantee.errors,
+            ),
+            reason=reason,
+            checks=checks,
+            alternatives=[
+                AnswerAlternative(other.name, other.arguments, other.confidence)
+                for other in decision.alternatives
+            ],
+            session=_session(work, conversation.reused if conversation else 0),
+            timing_ms=_timing(began_s, parsed_s, context_s, decided_s, ended_s),
+        )
+
+    def _judge_call(
+        self, work: _Work, call: CallToCheck, began_s: float, parsed_s: float
+    ) -> ReflexAnswer:
+        """`act` where every check of a proposed call holds, whatever its effect; `deny` with the
+        first that does not."""
+        checks = _checks(work.tools, call.name, call.arguments)
+        failed = [check for check in checks if not check.ok]
+        decision: Literal["act", "deny"] = "deny" if failed else "act"
+        ended_s = self._clock_s()
+        return ReflexAnswer(
+            decision=decision,
+            calls=[],
+            confidence=0.0,
+            guarantee=None,
+            reason=_reason(failed[0]) if failed else "checks_passed",
+            checks=checks,
+            alternatives=[],
+            session=_session(work, 0),
+            timing_ms=_timing(began_s, parsed_s, parsed_s, parsed_s, ended_s),
+        )
+
+    def _names(self, request: ReflexRequest) -> list[str]:
+        """The reflexes to ask, in order."""
+        names = list(self._decider.reflexes)
+        if request.reflex is None:
+            return names
+        if request.reflex not in names:
+            known = ", ".join(names) or "none"
+            raise RequestError(
+                f"there is no reflex {request.reflex!r}; loaded: {known}", param="reflex"
+            )
+        return [request.reflex]
+
+    def _take(self, tenant: bytes, name: str, loaded: Loaded, work: _Work) -> Conversation:
+        try:
+            return self._decider.conversations.take(tenant, name, loaded.reflex, work.messages)
+        except MalformedError as error:
+            raise MalformedError(f"a message cannot be read: {error}") from error
+
+
+def _checks(tools: Tools, name: str, arguments: dict[str, Any]) -> list[AnswerCheck]:
+    if tools.get(name) is None:
+        return [AnswerCheck("known_tool", False, f"{name} is not among the tools")]
+    checks = [AnswerCheck("known_tool", True, "")]
+    fault = tools.fault(name, arguments)
+    detail = "" if fault is None else f"{fault[0]}: {fault[1]}"
+    checks.append(AnswerCheck("schema", fault is None, detail))
+    return checks
+
+
+def _reason(failed: AnswerCheck) -> str:
+    if failed.check == "schema":
+        return f"schema:{failed.detail.split(': ', 1)[0]}"
+    return f"guard:{failed.check}"
+
+
+def _session(work: _Work, reused: int) -> AnswerSession:
+    return AnswerSession(work.request.session, work.head.hex(), len(work.messages), reused)
+
+
+def _timing(
+    began_s: float, parsed_s: float, context_s: float, decided_s: float, ended_s: float
+) -> AnswerTiming:
+    return AnswerTiming(
+        parse=round((parsed_s - began_s) * 1e3, 4),
+        context=round((context_s - parsed_s) * 1e3, 4),
+        decide=round((decided_s - context_s) * 1e3, 4),
+        check=round((ended_s - decided_s) * 1e3, 4),
+        total=round((ended_s - began_s) * 1e3, 4),
+    )

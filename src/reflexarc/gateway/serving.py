@@ -1,0 +1,72 @@
+"""Runs a gateway on a socket until it is told to stop; requests in flight get their grace."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+
+from reflexarc.gateway.app import Gateway
+from reflexarc.steps.errors import ConfigError
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Raises `ConfigError` where the address cannot be had. Port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+    return listener
+
+
+def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Returns after SIGINT or SIGTERM, when requests in flight are done or out of grace.
+
+    Raises the `ArtifactError` that starting System 1 raised.
+    """
+    import uvloop  # absent on Windows, where nothing else of this module is missed
+
+    # The server raises the signal again once it has stopped: by then it means nothing more.
+    before = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(gateway, listener, on_ready))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+async def _serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    server = uvicorn.Server(
+        uvicorn.Config(
+            gateway,  # pyright: ignore[reportArgumentType] - its scope is typed as any mapping
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            date_header=False,
+            # Upstreams and load balancers keep connections longer than the usual five seconds.
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=max(1, round(gateway.config.grace_s)),
+        )
+    )
+    try:
+        await gateway.start()
+        on_ready()
+        await server.serve(sockets=[listener])
+    finally:
+        await gateway.close()
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Stands in for the default, which would end the process by the signal."""
+    del number, frame

@@ -1,0 +1,302 @@
+"""The gateway's end of System 1: starts its process, asks it, and does without it when it fails.
+
+Nothing here raises into a request. A decision that does not come is None: the process is down, its
+queue is full, or it died over the question. A process that gives no sign of life for `hang_s` while
+it has work is killed and started anew, with growing pauses.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, cast
+
+import msgspec
+
+from reflexarc.gateway.frames import (
+    Decide,
+    Decided,
+    Failed,
+    FrameReader,
+    Native,
+    NativeReply,
+    Observe,
+    Observed,
+    Ready,
+    Setup,
+    frame,
+    from_worker,
+)
+from reflexarc.steps.errors import (
+    ArtifactCorruptError,
+    ArtifactError,
+    ArtifactVersionError,
+    ReflexarcError,
+)
+
+State = Literal["starting", "up", "restarting", "off"]
+Trouble = Literal["hang", "died", "restart", "busy"]
+
+_ERRORS: dict[str, type[ReflexarcError]] = {
+    error.code: error for error in (ArtifactError, ArtifactCorruptError, ArtifactVersionError)
+}
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 30.0
+_HEALTHY_AFTER_S = 30.0
+# A socket buffer that takes a usual body at once: the event loop then writes in one go.
+_SOCKET_BUFFER_BYTES = 1024 * 1024
+
+
+class System1Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`hang_s`: silence, with work waiting, after which the process is replaced. `start_s`: time
+    to load its reflexes. At most `max_waiting` requests and `max_waiting_bytes` wait in its queue;
+    what comes beyond goes without a decision."""
+
+    hang_s: float = 2.0
+    start_s: float = 60.0
+    max_waiting: int = 256
+    max_waiting_bytes: int = 128 * 1024 * 1024
+
+
+class System1:
+    """`on_trouble` hears of every failure, `on_observed` of every comparison."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        limits: System1Limits,
+        clock_s: Callable[[], float],
+        on_trouble: Callable[[Trouble], None],
+        on_observed: Callable[[int, Observed], None],
+        hidden_variables: tuple[str, ...] = (),
+    ) -> None:
+        self.state: State = "off"
+        self.restarts = 0
+        self._setup = setup
+        self._limits = limits
+        self._clock_s = clock_s
+        self._on_trouble = on_trouble
+        self._on_observed = on_observed
+        self._hidden_variables = hidden_variables
+        self._waiting: dict[int, tuple[asyncio.Future[Any], int]] = {}
+        self._waiting_bytes = 0
+        self._last_sign_s = 0.0
+        self._watch: asyncio.TimerHandle | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: _Channel | None = None
+        self._up_since_s = 0.0
+        self._pause_s = _FIRST_PAUSE_S
+        self._restarting: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[Ready | Failed | None] | None = None
+        self._closing = False
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    async def start(self) -> None:
+        """Starts the process and waits until every reflex is loaded.
+
+        Raises the `ArtifactError` that loading raised, or one that says why it did not finish.
+        """
+        self.state = "starting"
+        try:
+            await self._launch()
+        except ReflexarcError:
+            self.state = "off"
+            await self._end_process()
+            raise
+        self.state = "up"
+        self._up_since_s = self._clock_s()
+
+    async def close(self) -> None:
+        """Ends the process. Decisions still awaited become None."""
+        self._closing = True
+        self.state = "off"
+        if self._restarting is not None:
+            self._restarting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._restarting
+        self._forget_waiting()
+        await self._end_process()
+
+    def ask(self, request: Decide, body: bytes) -> "asyncio.Future[tuple[Decided, bytes] | None]":
+        """A decision, some time; None where there will be none."""
+        return self._ask(request, body)
+
+    def ask_native(
+        self, request: Native, body: bytes
+    ) -> "asyncio.Future[tuple[NativeReply, bytes] | None]":
+        return self._ask(request, body)
+
+    def observe(self, request: Observe, body: bytes) -> None:
+        """Shows what System 2 answered. Lost where the process is down: it is statistics."""
+        if self.state == "up" and self._channel is not None:
+            self._channel.write(frame(request, body))
+
+    def _ask(self, request: Decide | Native, body: bytes) -> "asyncio.Future[Any]":
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if self.state != "up" or self._channel is None:
+            future.set_result(None)
+            return future
+        if (
+            len(self._waiting) >= self._limits.max_waiting
+            or self._waiting_bytes + len(body) > self._limits.max_waiting_bytes
+        ):
+            self._on_trouble("busy")
+            future.set_result(None)
+            return future
+        if not self._waiting:
+            self._last_sign_s = self._clock_s()
+        self._waiting[request.id] = (future, len(body))
+        self._waiting_bytes += len(body)
+        if self._watch is None:
+            self._watch_again(self._limits.hang_s)
+        self._channel.write(frame(request, body))
+        return future
+
+    async def _launch(self) -> None:
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                end.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BUFFER_BYTES)
+        environment = {k: v for k, v in os.environ.items() if k not in self._hidden_variables}
+        # Threads of a numerics library would fight the event loop for cores, for tiny matrices.
+        environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "reflexarc.gateway.worker", str(theirs.fileno())],
+                stdin=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                env=environment,
+            )
+        self._ready = loop.create_future()
+        channel = _Channel(self._received, self._lost)
+        self._channel = channel
+        ours.setblocking(False)
+        await loop.create_connection(lambda: channel, sock=ours)
+        channel.write(frame(self._setup))
+        try:
+            said = await asyncio.wait_for(self._ready, self._limits.start_s)
+        except TimeoutError as error:
+            raise ArtifactError(
+                f"System 1 was not ready within {self._limits.start_s:g} s"
+            ) from error
+        if said is None:
+            raise ArtifactError("System 1's process ended before it was ready; see its message")
+        if isinstance(said, Failed):
+            raise _ERRORS.get(said.code, ArtifactError)(said.message)
+
+    async def _end_process(self) -> None:
+        channel, process = self._channel, self._process
+        self._channel = self._process = None
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        if channel is not None:
+            channel.close()
+        if process is not None:
+            if process.stdin is not None:
+                process.stdin.close()
+            process.kill()
+            await asyncio.get_running_loop().run_in_executor(None, process.wait)
+
+    def _received(self, head: bytes, body: bytes) -> None:
+        message = from_worker(head)
+        self._last_sign_s = self._clock_s()
+        if isinstance(message, Ready | Failed):
+            if self._ready is not None and not self._ready.done():
+                self._ready.set_result(message)
+            return
+        if isinstance(message, Observed):
+            self._on_observed(message.id, message)
+            return
+        waiting = self._waiting.pop(message.id, None)
+        if waiting is not None:
+            future, size = waiting
+            self._waiting_bytes -= size
+            if not future.done():
+                future.set_result((message, body))
+
+    def _lost(self, channel: "_Channel") -> None:
+        if channel is not self._channel:
+            return
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_result(None)
+        if self.state == "up":
+            self._replace("died")
+
+    def _watch_again(self, in_s: float) -> None:
+        self._watch = asyncio.get_running_loop().call_later(in_s, self._look)
+
+    def _look(self) -> None:
+        self._watch = None
+        if not self._waiting or self.state != "up":
+            return
+        silent_s = self._clock_s() - self._last_sign_s
+        if silent_s >= self._limits.hang_s:
+            self._replace("hang")
+        else:
+            self._watch_again(self._limits.hang_s - silent_s)
+
+    def _replace(self, trouble: Trouble) -> None:
+        self.state = "restarting"
+        self._on_trouble(trouble)
+        self._forget_waiting()
+        if self._clock_s() - self._up_since_s > _HEALTHY_AFTER_S:
+            self._pause_s = _FIRST_PAUSE_S
+        self._restarting = asyncio.get_running_loop().create_task(self._restart())
+
+    async def _restart(self) -> None:
+        while not self._closing:
+            await self._end_process()
+            await asyncio.sleep(self._pause_s)
+            self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+            self.restarts += 1
+            self._on_trouble("restart")
+            with contextlib.suppress(ReflexarcError, OSError):  # tried again after a longer pause
+                await self._launch()
+                self.state = "up"
+                self._up_since_s = self._clock_s()
+                return
+
+    def _forget_waiting(self) -> None:
+        waiting, self._waiting, self._waiting_bytes = self._waiting, {}, 0
+        for future, _ in waiting.values():
+            if not future.done():
+                future.set_result(None)
+
+
+class _Channel(asyncio.Protocol):
+    """Frames over the socket."""
+
+    def __init__(
+        self, on_frame: Callable[[bytes, bytes], None], on_lost: Callable[["_Channel"], None]
+    ) -> None:
+        self._reader = FrameReader()
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        for head, body in self._reader.feed(data):
+            self._on_frame(head, body)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
+        self._transport = None
+        self._on_lost(self)
+
+    def write(self, pieces: list[bytes]) -> None:
+        if self._transport is not None:
+            self._transport.writelines(pieces)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,7 @@
+"""System 2: HTTP transport to a model server. Bytes pass through it unchanged."""
+
+from reflexarc.upstream.headers import forwarded_request_headers as forwarded_request_headers
+from reflexarc.upstream.headers import forwarded_response_headers as forwarded_response_headers
+from reflexarc.upstream.transport import Answer as Answer
+from reflexarc.upstream.transport import Timeouts as Timeouts
+from reflexarc.upstream.transport import Transport as Transport

@@ -1,0 +1,140 @@
+"""The pooled HTTP connection to System 2: sends bytes, hands back status, headers and bytes.
+
+It decodes nothing, follows no redirect, keeps no cookie and reads no proxy settings from the
+environment. A request that got no byte because its pooled connection had gone stale is sent once
+more on a fresh one; nothing else is retried.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import aiohttp
+import msgspec
+import yarl
+
+from reflexarc.steps.errors import UpstreamTimeoutError, UpstreamUnreachableError
+
+# A stale pooled connection fails at once. An upstream that dies later has worked on the request,
+# perhaps billed for it, and is not asked twice.
+_STALE_WITHIN_S = 0.25
+
+
+class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Limits in seconds: to connect, to the first byte of the answer's head (for a whole
+    completion this covers all of the model's work), between bytes after it, and in all."""
+
+    connect_s: float = 5.0
+    first_byte_s: float = 600.0
+    idle_s: float = 300.0
+    total_s: float = 3600.0
+
+
+class Answer:
+    """An upstream's answer whose head has arrived. Iterate `chunks` once, or `release`."""
+
+    def __init__(self, response: aiohttp.ClientResponse, where: str, timeouts: Timeouts) -> None:
+        self.status = response.status
+        self.headers: tuple[tuple[bytes, bytes], ...] = response.raw_headers
+        self._response = response
+        self._where = where
+        self._timeouts = timeouts
+        connection = response.connection
+        if connection is not None and connection.protocol is not None:
+            connection.protocol.read_timeout = timeouts.idle_s
+
+    @property
+    def finished(self) -> bool:
+        """Whether every byte of the body has been handed out."""
+        return self._response.content.at_eof()
+
+    async def next_chunk(self) -> bytes:
+        """What has arrived of the body, waiting for at least a byte; empty at its end.
+
+        Raises `UpstreamTimeoutError` after `idle_s` of silence, `UpstreamUnreachableError` where
+        the connection breaks.
+        """
+        try:
+            return await self._response.content.readany()
+        except TimeoutError as error:
+            raise UpstreamTimeoutError(
+                f"{self._where} fell silent for {self._timeouts.idle_s:g} s inside its answer"
+            ) from error
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise UpstreamUnreachableError(
+                f"{self._where} broke off inside its answer: {_said(error)}"
+            ) from error
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while chunk := await self.next_chunk():
+            yield chunk
+
+    def release(self) -> None:
+        """Gives the connection back, or closes it where part of the answer was not read."""
+        if not self._response.content.is_eof():
+            self._response.close()
+        self._response.release()
+
+
+class Transport:
+    """One pool of connections. Open it inside a running event loop; `close` it there."""
+
+    def __init__(self, timeouts: Timeouts, clock: Callable[[], float]) -> None:
+        self._timeouts = timeouts
+        self._clock = clock
+        self._session = aiohttp.ClientSession(
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            timeout=aiohttp.ClientTimeout(
+                total=timeouts.total_s,
+                sock_connect=timeouts.connect_s,
+                sock_read=timeouts.first_byte_s,
+            ),
+            # The largest status line and headers taken from an upstream.
+            max_line_size=65536,
+            max_field_size=65536,
+        )
+
+    async def send(
+        self, method: str, url: yarl.URL, headers: list[tuple[str, str]], body: bytes | None
+    ) -> Answer:
+        """Sends a request and waits for the head of its answer.
+
+        Raises `UpstreamUnreachableError` (502) or `UpstreamTimeoutError` (504).
+        """
+        began_s = self._clock()
+        try:
+            try:
+                response = await self._request(method, url, headers, body)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                refused = isinstance(error, aiohttp.ClientConnectorError)
+                if refused or self._clock() - began_s > _STALE_WITHIN_S:
+                    raise
+                response = await self._request(method, url, headers, body)
+        except TimeoutError as error:
+            raise UpstreamTimeoutError(
+                f"{url.origin()} did not answer in time: {_said(error)} (limits: connect "
+                f"{self._timeouts.connect_s:g} s, first byte {self._timeouts.first_byte_s:g} s)"
+            ) from error
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise UpstreamUnreachableError(
+                f"{url.origin()} cannot be reached: {_said(error)}; is the model server running?"
+            ) from error
+        return Answer(response, str(url.origin()), self._timeouts)
+
+    async def _request(
+        self, method: str, url: yarl.URL, headers: list[tuple[str, str]], body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        return await self._session.request(
+            method, url, data=body, headers=headers, allow_redirects=False
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+        # aiohttp closes TLS transports a loop turn after the session.
+        await asyncio.sleep(0)
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__
