@@ -8,6 +8,7 @@ learned about slots carries over to new values.
 from reflexarc.provenance.entries import Entry as Entry
 from reflexarc.provenance.entries import Origin as Origin
 from reflexarc.provenance.entries import Record as Record
+from reflexarc.provenance.entries import SourceKind as SourceKind
 from reflexarc.provenance.outputs import OutputValues as OutputValues
 from reflexarc.provenance.outputs import output_entries as output_entries
 from reflexarc.provenance.spans import assistant_entries as assistant_entries

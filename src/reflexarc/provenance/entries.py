@@ -1,8 +1,12 @@
 """One value of a conversation, with the place it stands in."""
 
-from typing import Any
+from typing import Any, Literal
 
 from reflexarc.provenance.words import plain_text, word_set
+
+SourceKind = Literal[
+    "tool_result", "user_message", "assistant_message", "system_prompt", "earlier_call", "constant"
+]
 
 
 class Origin:
@@ -10,8 +14,8 @@ class Origin:
 
     __slots__ = ("event", "kind", "message", "text")
 
-    def __init__(self, kind: str, message: int, event: int, text: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: SourceKind, message: int, event: int, text: str) -> None:
+        self.kind: SourceKind = kind
         self.message = message
         self.event = event
         self.text = text

@@ -149,7 +149,9 @@ def _describe(fields: Fields) -> str:
 def _scalar_text(value: Any) -> str:
     if isinstance(value, dict):
         fields = cast("Fields", value)
-        return " ".join(f"{key} {part}" for key, part in fields.items() if not isinstance(part, list))
+        return " ".join(
+            f"{key} {part}" for key, part in fields.items() if not isinstance(part, list)
+        )
     return str(value)
 
 
@@ -163,5 +165,7 @@ def _text_entries(tool: str, text: str, origin: Origin) -> Iterator[Entry]:
         if position >= _MAX_TOKENS:
             break
         token = match.group().rstrip(".,:")
-        kind = shape(token) if len(token) < 25 else ("longurl" if token.startswith("http") else "long")
+        kind = (
+            shape(token) if len(token) < 25 else ("longurl" if token.startswith("http") else "long")
+        )
         yield Entry(f"tx:{tool}:{kind}", token, origin, position)

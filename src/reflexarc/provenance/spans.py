@@ -52,7 +52,9 @@ def user_entries(text: str, origin: Origin, year: str) -> Iterator[Entry]:
             break
         segment = (match.group(1) or match.group(2)).strip()
         if " " in segment or match.group(1):
-            yield Entry("usr:quoted" if match.group(1) else "usr:segment", segment, origin, position)
+            yield Entry(
+                "usr:quoted" if match.group(1) else "usr:segment", segment, origin, position
+            )
 
 
 def assistant_entries(text: str, origin: Origin, year: str) -> Iterator[Entry]:
@@ -69,7 +71,9 @@ def system_entries(text: str, origin: Origin) -> Iterator[Entry]:
     for position, match in enumerate(_NAMED.finditer(text)):
         if position >= _MAX_TOKENS:
             break
-        yield Entry(f"sys:{match.group(1).strip().lower()}", match.group(2).strip(), origin, position)
+        yield Entry(
+            f"sys:{match.group(1).strip().lower()}", match.group(2).strip(), origin, position
+        )
     for position, match in enumerate(_QUOTED.finditer(text)):
         if position >= _MAX_TOKENS:
             break
@@ -80,5 +84,7 @@ def _dates(text: str, origin: Origin, year: str, slot: str) -> Iterator[Entry]:
     for position, match in enumerate(_DATE.finditer(text.lower())):
         if position >= _MAX_DATES:
             break
-        month, day = (match.group(1), match.group(2)) if match.group(1) else (match.group(4), match.group(3))
+        month, day = (
+            (match.group(1), match.group(2)) if match.group(1) else (match.group(4), match.group(3))
+        )
         yield Entry(slot, f"{year}-{_MONTHS.index(month) + 1:02d}-{int(day):02d}", origin, position)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexarc.provenance import Entry
 from reflexarc.reflex.candidates import ABSENT, Candidate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.sources import Argument
@@ -13,13 +14,18 @@ FEATURES = (
     "record_in_user", "record_in_talk", "record_in_assistant", "constant_share", "made",
     "linked", "linked_record", "argument", "length", "length_difference", "best_in_user",
     "best_in_talk", "best_in_assistant", "newest_output", "best_slot", "candidates",
+    "chosen_before", "step",
 )  # fmt: skip
 _COLUMN = {name: at for at, name in enumerate(FEATURES)}
 _LINKED = _COLUMN["linked"]
 _LINKED_RECORD = _COLUMN["linked_record"]
 _LENGTH_DIFFERENCE = _COLUMN["length_difference"]
+_CHOSEN_BEFORE = _COLUMN["chosen_before"]
+_STEP = _COLUMN["step"]
+_FAR = 9.0
 _NO_AGE = 99.0
 _LONGEST_LINKED = 20_000
+_SHORTEST_LINKED = 3
 
 
 def argument_matrix(
@@ -62,7 +68,6 @@ def argument_matrix(
             in_talk = max(in_talk, len(words & talk) * weight)
             in_assistant = max(in_assistant, len(words & assistant.words) * weight)
         lower = text.lower() if 1 < len(text) <= 200 else ""
-        size = len(candidate.value) if isinstance(candidate.value, list) else 0  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
         position = candidate.entries[0].position if candidate.entries else -1
         rows.append((
             slots[best].hit_rate if best >= 0 else 0.0,
@@ -72,8 +77,8 @@ def argument_matrix(
             ordinal[best] if unused else 0,
             bool(lower) and lower in user.lower, bool(lower) and lower in assistant.lower,
             in_user, in_talk, in_assistant, candidate.share, candidate.made,
-            -1.0, -1.0, argument.index, size, 9.0, 0.0, 0.0, 0.0,
-            newest == 0, best, len(candidates),
+            -1.0, -1.0, argument.index, candidate.length, 9.0, 0.0, 0.0, 0.0,
+            newest == 0, best, len(candidates), 0.0, _FAR,
         ))  # fmt: skip
     matrix = np.array(rows, dtype=np.float32)
     _relative(matrix)
@@ -98,50 +103,79 @@ def _relative(matrix: NDArray[np.float32]) -> None:
 
 
 class Chosen:
-    """The arguments already filled: their texts, and the length of the last list among them."""
+    """The arguments already filled: their texts, where the last one stands, and the length of the
+    last list among them."""
 
-    __slots__ = ("length", "texts")
+    __slots__ = ("entry", "length", "texts")
 
-    def __init__(self, texts: tuple[str, ...] = (), length: int = 0) -> None:
+    def __init__(
+        self, texts: tuple[str, ...] = (), length: int = 0, entry: Entry | None = None
+    ) -> None:
         self.texts = texts
         self.length = length
+        self.entry = entry
 
-    def then(self, value: object, text: str) -> "Chosen":
-        if isinstance(value, list):
-            return Chosen(self.texts, len(value))  # pyright: ignore[reportUnknownArgumentType]
-        if isinstance(value, dict) or len(text) <= 3 or text.startswith("\0"):
+    def then(self, candidate: Candidate) -> "Chosen":
+        text = candidate.text
+        if candidate.length:
+            return Chosen(self.texts, candidate.length, self.entry)
+        if candidate.made == ABSENT or isinstance(candidate.value, (dict, list)):
             return self
-        return Chosen((*self.texts, text), self.length)
+        entry = candidate.entries[-1] if candidate.entries else self.entry
+        if len(text) <= _SHORTEST_LINKED:
+            return Chosen(self.texts, self.length, entry)
+        return Chosen((*self.texts, text), self.length, entry)
 
 
 def link_columns(
     matrix: NDArray[np.float32], candidates: list[Candidate], chosen: Chosen
 ) -> NDArray[np.float32]:
     """A copy of the matrix that knows the arguments chosen before: whether a candidate's message,
-    and its very record, holds them too."""
+    and its very record, holds them too; whether it is one of them; how far behind the last of
+    them it stands in the same message."""
     linked = matrix.copy()
     if chosen.length:
         for at, candidate in enumerate(candidates):
-            if isinstance(candidate.value, list):
-                linked[at, _LENGTH_DIFFERENCE] = len(candidate.value) - chosen.length  # pyright: ignore[reportUnknownArgumentType]
+            if candidate.length:
+                linked[at, _LENGTH_DIFFERENCE] = candidate.length - chosen.length
+    if chosen.entry is not None:
+        _link_position(linked, candidates, chosen.entry)
     if chosen.texts:
-        shares: dict[int, float] = {}
-        count = len(chosen.texts)
-        for at, candidate in enumerate(candidates):
-            if candidate.made == ABSENT:
-                continue
-            best = best_record = -1.0
-            for entry in candidate.entries[:6]:
-                origin = entry.origin
-                share = shares.get(id(origin))
-                if share is None:
-                    text = origin.text[:_LONGEST_LINKED]
-                    share = sum(part in text for part in chosen.texts) / count
-                    shares[id(origin)] = share
-                best = max(best, share)
-                if entry.record.text:
-                    near = sum(part in entry.record.text for part in chosen.texts) / count
-                    best_record = max(best_record, near)
-            linked[at, _LINKED] = best
-            linked[at, _LINKED_RECORD] = best_record
+        _link_texts(linked, candidates, chosen.texts)
     return linked
+
+
+def _link_position(linked: NDArray[np.float32], candidates: list[Candidate], last: Entry) -> None:
+    for at, candidate in enumerate(candidates):
+        steps = [
+            entry.position - last.position
+            for entry in candidate.entries[-4:]
+            if entry.origin is last.origin
+        ]
+        if steps:
+            linked[at, _STEP] = min(steps, key=lambda step: abs(step - 1))
+
+
+def _link_texts(
+    linked: NDArray[np.float32], candidates: list[Candidate], texts: tuple[str, ...]
+) -> None:
+    shares: dict[int, float] = {}
+    count = len(texts)
+    for at, candidate in enumerate(candidates):
+        if candidate.made == ABSENT:
+            continue
+        best = best_record = -1.0
+        for entry in candidate.entries[:6]:
+            origin = entry.origin
+            share = shares.get(id(origin))
+            if share is None:
+                text = origin.text[:_LONGEST_LINKED]
+                share = sum(part in text for part in texts) / count
+                shares[id(origin)] = share
+            best = max(best, share)
+            if entry.record.text:
+                near = sum(part in entry.record.text for part in texts) / count
+                best_record = max(best_record, near)
+        linked[at, _LINKED] = best
+        linked[at, _LINKED_RECORD] = best_record
+        linked[at, _CHOSEN_BEFORE] = candidate.text in texts

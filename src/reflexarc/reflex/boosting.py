@@ -1,11 +1,12 @@
 """Training boosted trees: the only place that needs lightgbm (the extra `[learn]`)."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.reflex.trees import DEPTH, Forest
+from reflexarc.reflex.trees import DEPTH, Booster, Forest
 from reflexarc.steps.errors import LearnError
 
 _COMMON: dict[str, Any] = {
@@ -30,8 +31,8 @@ def train(
             "learning needs lightgbm, which is not installed: pip install 'reflexarc[learn]'"
         ) from missing
     settings: dict[str, Any] = {**_COMMON, **parameters}
-    booster = cast(
-        "Any",
-        lightgbm.train(settings, lightgbm.Dataset(features, labels), num_boost_round=rounds),
+    # lightgbm's annotations are partial; what is used of it here is this much.
+    fit = cast("Callable[..., Booster]", lightgbm.train)  # pyright: ignore[reportUnknownMemberType]
+    return Forest.from_lightgbm(
+        fit(settings, lightgbm.Dataset(features, labels), num_boost_round=rounds)
     )
-    return Forest.from_lightgbm(booster)

@@ -27,9 +27,9 @@ COPIED, WHOLE, USER_NAMED, AGENT_NAMED, SUBSET, ACROSS, PROJECTED, CONSTANT, ABS
 
 class Candidate:
     """One possible value. `slots` are positions in the argument's slots (-1: none);
-    `entries` the places it stands in."""
+    `entries` the places it stands in, `length` the number of items of a list (0: no list)."""
 
-    __slots__ = ("entries", "made", "objects", "share", "slots", "text", "value")
+    __slots__ = ("entries", "length", "made", "objects", "share", "slots", "text", "value")
 
     def __init__(self, value: Any, text: str, made: int) -> None:
         self.value = value
@@ -39,6 +39,7 @@ class Candidate:
         self.entries: list[Entry] = []
         self.objects: Objects | None = None
         self.share = 0.0
+        self.length = len(cast("list[Any]", value)) if isinstance(value, list) else 0
 
 
 class Absent:
@@ -142,10 +143,11 @@ def _lists(context: Context, argument: Argument, pool: _Pool) -> None:
     for at, slot in enumerate(argument.slots):
         by_message: defaultdict[int, list[tuple[Any, Entry]]] = defaultdict(list)
         for entry in context.slots.get(slot.name, ())[-_NEWEST:]:
-            if isinstance(entry.value, list):
-                pool.add(cast("Any", entry.value), WHOLE, at, entry)
+            whole: Any = entry.value
+            if isinstance(whole, list):
+                pool.add(cast("list[Any]", whole), WHOLE, at, entry)
                 continue
-            fits, value = coerce(entry.value, argument.item_kind)
+            fits, value = coerce(whole, argument.item_kind)
             if fits:
                 pool.add([value], COPIED, at, entry)
                 by_message[entry.origin.event].append((value, entry))

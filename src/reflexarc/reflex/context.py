@@ -9,8 +9,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from reflexarc.provenance import Entry, Origin, Record, assistant_entries, output_entries
-from reflexarc.provenance import system_entries, user_entries
+from reflexarc.provenance import (
+    Entry,
+    Origin,
+    Record,
+    SourceKind,
+    assistant_entries,
+    output_entries,
+    system_entries,
+    user_entries,
+)
 from reflexarc.provenance.spans import latest_year
 from reflexarc.provenance.words import plain_text, word_set
 from reflexarc.reflex.prompts import prompt_lines
@@ -43,7 +51,9 @@ class Objects:
 
     __slots__ = ("origin", "path", "record", "rows")
 
-    def __init__(self, path: str, rows: list[dict[str, Any]], record: Record, origin: Origin) -> None:
+    def __init__(
+        self, path: str, rows: list[dict[str, Any]], record: Record, origin: Origin
+    ) -> None:
         self.path = path
         self.rows = rows
         self.record = record
@@ -188,9 +198,11 @@ class Context:
         origin = self._origin("tool_result", text)
         found = output_entries(tool, text, origin)
         self._add(found.entries)
-        self.objects.extend(Objects(path, rows, record, origin) for path, rows, record in found.objects)
+        self.objects.extend(
+            Objects(path, rows, record, origin) for path, rows, record in found.objects
+        )
 
-    def _origin(self, kind: str, text: str) -> Origin:
+    def _origin(self, kind: SourceKind, text: str) -> Origin:
         return Origin(kind, self.length, self.event, text)
 
     def _add(self, entries: Iterable[Entry]) -> None:

@@ -4,9 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-SourceKind = Literal[
-    "tool_result", "user_message", "assistant_message", "system_prompt", "earlier_call", "constant"
-]
+from reflexarc.provenance import SourceKind
 
 
 class Source(msgspec.Struct, frozen=True):

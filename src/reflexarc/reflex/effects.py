@@ -7,26 +7,41 @@ import re
 
 from reflexarc.steps import Effect, ToolSpec
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_READ_VERBS = frozenset(
-    "get find list search retrieve query lookup read fetch view show describe count check "
-    "browse inspect peek locate ls cat pwd grep head tail wc diff du stat".split()
+_READ_VERBS = _words(
+    """
+    get find list search retrieve query lookup read fetch view show describe count check
+    browse inspect peek locate ls cat pwd grep head tail wc diff du stat
+    """
 )
-_WRITE_VERBS = frozenset(
-    "create update delete remove add set insert send write post put patch edit modify change "
-    "cancel book buy order pay refund transfer move copy rename approve reject submit close open "
-    "resolve reply forward execute exec run start stop restart turn lock unlock enable disable "
-    "assign upload save store commit push merge deploy reset replace clear purge drop kill "
-    "register subscribe unsubscribe follow unfollow like retweet comment login logout flag mark "
-    "schedule reserve issue confirm activate deactivate adjust fill purchase withdraw deposit "
-    "touch mkdir rm mv cp echo place make".split()
+_WRITE_VERBS = _words(
+    """
+    create update delete remove add set insert send write post put patch edit modify
+    change cancel book buy order pay refund transfer move copy rename approve reject
+    submit close open resolve reply forward execute exec run start stop restart turn lock
+    unlock enable disable assign upload save store commit push merge deploy reset replace
+    clear purge drop kill register subscribe unsubscribe follow unfollow like retweet
+    comment login logout flag mark schedule reserve issue confirm activate deactivate
+    adjust fill purchase withdraw deposit touch mkdir rm mv cp echo place make
+    """
 )
 # Nouns where they follow a reading verb: get_order, list_comments, find_store.
-_NOUNS_TOO = frozenset(
-    "order comment store book post like issue place set schedule move copy change commit push "
-    "head stop start lock mark flag run transfer deposit purchase refund pay".split()
+_NOUNS_TOO = _words(
+    """
+    order comment store book post like issue place set schedule move copy change commit
+    push head stop start lock mark flag run transfer deposit purchase refund pay
+    """
 )
-_THINK_WORDS = frozenset("think thinking thought thoughts scratchpad".split())
+_THINK_WORDS = _words(
+    """
+    think thinking thought thoughts scratchpad
+    """
+)
 _MUTATES = re.compile(
     r"\b(?:creates?|updates?|deletes?|removes?|modif(?:y|ies)|cancels?|sends?|writes?|overwrites?|"
     r"inserts?|refunds?|charges?|books?|submits?|publish(?:es)?|saves?|stores?|marks?|sets?)\b",

@@ -1,4 +1,4 @@
-"""Judging a reflex on sessions it was not learned from: what it would have answered, how rightly."""
+"""Judging a reflex on sessions it was not learned from: what it would answer, how rightly."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +61,7 @@ class Writes(msgspec.Struct, frozen=True):
 
 class Certified(msgspec.Struct, frozen=True):
     """What would have been answered under one error level. `error_ucb95` is the exact binomial
-    upper bound of the error at 95%; `tasks_touched_wrong` the share of tasks with a wrong answer."""
+    upper bound of the error at 95%; `tasks_touched_wrong` the share of tasks with a wrong one."""
 
     answered: int
     errors: int
@@ -179,9 +179,7 @@ def evaluate(
     return summarise(reflex, sessions, found)
 
 
-def summarise(
-    reflex: Reflex, sessions: Sequence[Session], found: Sequence[Outcome]
-) -> Evaluation:
+def summarise(reflex: Reflex, sessions: Sequence[Session], found: Sequence[Outcome]) -> Evaluation:
     """The figures over outcomes already made."""
     calls = [one for one in found if one.recorded is not None]
     reads = [one for one in calls if one.effect == "read"]

@@ -6,15 +6,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.argument_features import FEATURES, Chosen, argument_matrix, link_columns
 from reflexarc.reflex.boosting import train
-from reflexarc.reflex.candidates import ABSENT_TEXT, ABSENT_VALUE, coerce, enumerate_candidates
+from reflexarc.reflex.candidates import (
+    ABSENT,
+    ABSENT_TEXT,
+    ABSENT_VALUE,
+    COPIED,
+    Candidate,
+    enumerate_candidates,
+)
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.history import HistoryFeatures, VocabularyLearner
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.sources import SourceLearner, Sources
-from reflexarc.provenance.words import plain_text
 from reflexarc.steps import Session, ToolCall
 from reflexarc.steps.errors import LearnError
 
@@ -95,13 +102,17 @@ class _Rows:
             value = call.arguments.get(argument.name, ABSENT_VALUE)
             text = ABSENT_TEXT if value is ABSENT_VALUE else plain_text(value)
             right = np.array([candidate.text == text for candidate in candidates], dtype=np.bool_)
+            taken = next(
+                (one for one in candidates if one.text == text),
+                Candidate(value, text, ABSENT if value is ABSENT_VALUE else COPIED),
+            )
             if len(candidates) > 1 and right.any():
                 matrix = argument_matrix(context, argument, candidates)
                 matrix = link_columns(matrix, candidates, chosen)
                 kept = right | (self._random.random(len(right)) < min(1.0, _NEGATIVES / len(right)))
                 self._matrices.append(matrix[kept])
                 self._right.append(right[kept])
-            chosen = chosen.then(value, text)
+            chosen = chosen.then(taken)
 
     def tool_forest(self) -> "Any":
         count = len(self._class) + 1
@@ -115,6 +126,3 @@ class _Rows:
             return train(features, np.array([0, 1]), _ARGUMENT_TREES, 1)
         features = np.concatenate(self._matrices)
         return train(features, np.concatenate(self._right), _ARGUMENT_TREES, _ARGUMENT_ROUNDS)
-
-
-__all__ = ["coerce", "fit_predictor"]

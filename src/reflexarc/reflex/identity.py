@@ -42,9 +42,7 @@ class Identity(msgspec.Struct, frozen=True):
     prompt: PromptTemplate
     models: tuple[str, ...]
 
-    def fault(
-        self, context: Context, tools: Sequence[ToolSpec], model: str | None
-    ) -> str | None:
+    def fault(self, context: Context, tools: Sequence[ToolSpec], model: str | None) -> str | None:
         """Why nothing learned may act on this request; None where all is as it was learned."""
         if model is not None and self.models and model not in self.models:
             return "model_changed"

@@ -52,7 +52,7 @@ def learn(
     """
     if not 0.0 < max_error < 1.0 or not 0.0 < confidence < 1.0:
         raise LearnError("max_error and confidence are shares: give numbers between 0 and 1")
-    say = progress or (lambda phase, share: None)
+    say = progress or _silent
     tasks = sorted({session.task for session in sessions})
     if len(tasks) < _MIN_TASKS:
         raise LearnError(
@@ -97,8 +97,12 @@ def learn(
     identity = Identity.of(sessions, found)
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
     say("done", 1.0)
-    kinds = {name: effect for name, (effect, _) in found.items()}
+    kinds: dict[str, Effect] = {name: effect for name, (effect, _) in found.items()}
     return Reflex(card, identity, kinds, predictor, fit_confidence(features, right))
+
+
+def _silent(_phase: str, _share: float) -> None:
+    """Progress that nobody watches."""
 
 
 def tool_effects(
@@ -155,7 +159,10 @@ def _judge(
 
 
 def _certificates(
-    judged: Sequence[_Judged], scores: NDArray[np.float64], levels: Sequence[float], confidence: float
+    judged: Sequence[_Judged],
+    scores: NDArray[np.float64],
+    levels: Sequence[float],
+    confidence: float,
 ) -> tuple[Certificate, ...]:
     numbers = {task: at for at, task in enumerate(sorted({item.task for item in judged}))}
     eligible = np.array([item.may_act for item in judged], dtype=np.bool_)

@@ -93,7 +93,7 @@ class _Beam:
             min(self.least, probability),
             arguments,
             {**self.chosen, argument.name: candidate},
-            self.linked.then(candidate.value, candidate.text),
+            self.linked.then(candidate),
         )
 
 
@@ -132,14 +132,10 @@ class Predictor:
     def _fill(self, context: Context, name: str, probability: float) -> list[RankedCall]:
         beams = [_Beam(1.0, 1.0, {}, {}, Chosen())]
         for argument in self.sources.by_name[name].arguments:
-            candidates = enumerate_candidates(
-                context, argument, self.sources.constants(argument)
-            )
+            candidates = enumerate_candidates(context, argument, self.sources.constants(argument))
             beams = self._extend(context, argument, candidates, beams)
         return [
-            RankedCall(
-                name, probability, beam.probability, beam.least, beam.arguments, beam.chosen
-            )
+            RankedCall(name, probability, beam.probability, beam.least, beam.arguments, beam.chosen)
             for beam in beams
         ]
 
@@ -159,8 +155,8 @@ class Predictor:
         scores = scores / np.maximum(1.0, scores.sum(axis=1, keepdims=True))
         extended: list[_Beam] = []
         for beam, row in zip(beams, scores, strict=True):
-            for at in np.argsort(-row, kind="stable")[:_BEAM]:
-                extended.append(beam.then(argument, candidates[at], float(row[at])))
+            best = [int(at) for at in np.argsort(-row, kind="stable")[:_BEAM]]
+            extended += [beam.then(argument, candidates[at], float(row[at])) for at in best]
         extended.sort(key=lambda beam: -beam.probability)
         return extended[:_BEAM]
 

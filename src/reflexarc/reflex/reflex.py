@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
 from reflexarc.reflex.artifact import pack, unpack, write_atomic
 from reflexarc.reflex.candidates import CONSTANT, Candidate
 from reflexarc.reflex.card import Card, Certificate
 from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
 from reflexarc.reflex.confidence import confidence_features
-from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
 from reflexarc.reflex.history import Vocabulary
@@ -60,7 +60,9 @@ class Reflex:
         try:
             header = msgspec.convert(raw, _Header)
         except msgspec.ValidationError as error:
-            raise ArtifactCorruptError(f"the header does not fit: {error}; learn it again") from error
+            raise ArtifactCorruptError(
+                f"the header does not fit: {error}; learn it again"
+            ) from error
         forests: list[Forest] = []
         for name in _FORESTS:
             parts = {
@@ -193,7 +195,11 @@ class Reflex:
 
 
 def _proposed(call: RankedCall, confidence: float) -> ProposedCall:
-    sources = {name: _source(candidate) for name, candidate in call.chosen.items() if name in call.arguments}
+    sources = {
+        name: _source(candidate)
+        for name, candidate in call.chosen.items()
+        if name in call.arguments
+    }
     return ProposedCall(call.name, call.arguments, round(confidence, 6), sources)
 
 

@@ -6,7 +6,7 @@ least three tasks, else the ids of one task, run several times, would look like 
 """
 
 from collections import Counter, defaultdict
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -149,12 +149,14 @@ class SourceLearner:
             counts.constants.setdefault(text, (value, set()))[1].add(task)
         targets = [text]
         if isinstance(value, list) and value:
-            counts.item_kinds[kind_of(value[0])] += 1
-            targets += [plain_text(part) for part in value] if kind == "list" else []  # pyright: ignore[reportUnknownVariableType]
+            parts = cast("list[Any]", value)
+            counts.item_kinds[kind_of(parts[0])] += 1
+            if kind == "list":
+                targets += [plain_text(part) for part in parts]
         if kind == "objects":
-            counts.projections[tuple(sorted(value[0]))] += 1
+            counts.projections[tuple(sorted(cast("list[dict[str, Any]]", value)[0]))] += 1
         elif kind == "object":
-            counts.projections[tuple(sorted(value))] += 1
+            counts.projections[tuple(sorted(cast("dict[str, Any]", value)))] += 1
         counts.seen.update(index.sizes.keys())
         counts.size.update(index.sizes)
         found: set[str] = set()

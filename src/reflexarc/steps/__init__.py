@@ -1,4 +1,4 @@
-"""The vocabulary: messages, tools, calls, sessions, decision items, errors. Imports nothing of ours."""
+"""The vocabulary: messages, tools, calls, sessions, items, errors. Imports nothing of ours."""
 
 from reflexarc.steps.canonical import call_key as call_key
 from reflexarc.steps.canonical import canonical_json as canonical_json

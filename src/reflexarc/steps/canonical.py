@@ -22,7 +22,7 @@ def call_key(name: str, arguments: dict[str, Any]) -> str:
 
 
 def _normal(value: Any) -> Any:
-    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
         return {str(k): _normal(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -28,7 +28,9 @@ class ToolCall(msgspec.Struct, frozen=True):
     @property
     def key(self) -> str:
         """Canonical form of name and arguments; equal keys mean the same call."""
-        return call_key(self.name, self.arguments) if self.well_formed else f"{self.name}!{self.raw}"
+        return (
+            call_key(self.name, self.arguments) if self.well_formed else f"{self.name}!{self.raw}"
+        )
 
 
 class Message(msgspec.Struct, frozen=True):
