@@ -1,4 +1,4 @@
-"""The baseline "bigram + latest id": the most frequent next call, arguments from where they stood."""
+"""The baseline "bigram + latest id": the most frequent next call, arguments where they stood."""
 
 from typing import Any
 
