@@ -6,6 +6,7 @@ more on a fresh one; nothing else is retried.
 """
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Callable
 
 import aiohttp
@@ -17,6 +18,7 @@ from reflexarc.steps.errors import UpstreamTimeoutError, UpstreamUnreachableErro
 # A stale pooled connection fails at once. An upstream that dies later has worked on the request,
 # perhaps billed for it, and is not asked twice.
 _STALE_WITHIN_S = 0.25
+_WHOLE_BYTES = 1024 * 1024
 
 
 class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -126,8 +128,10 @@ class Transport:
     async def _request(
         self, method: str, url: yarl.URL, headers: list[tuple[str, str]], body: bytes | None
     ) -> aiohttp.ClientResponse:
+        # A large body is written in pieces, so that other requests get their turns.
+        data = body if body is None or len(body) <= _WHOLE_BYTES else io.BytesIO(body)
         return await self._session.request(
-            method, url, data=body, headers=headers, allow_redirects=False
+            method, url, data=data, headers=headers, allow_redirects=False
         )
 
     async def close(self) -> None:
