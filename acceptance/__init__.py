@@ -1,0 +1,1 @@
+"""Programs that measure what the project promises; one per capability, `make accept-NAME`."""

@@ -1,0 +1,99 @@
+"""Required beside measured, line by line, and the file a run leaves in results/."""
+
+import platform
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One promise: what it says, what is required, what was measured, whether that is enough."""
+
+    id: str
+    what: str
+    required: str
+    measured: str
+    passed: bool
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One run of an acceptance program. `skipped` names parts left out by options."""
+
+    name: str
+    date: str
+    seconds: float
+    python: str
+    cores: int
+    lines: list[Line]
+    skipped: list[str]
+
+    @property
+    def passed(self) -> bool:
+        return all(line.passed for line in self.lines)
+
+
+class Lines:
+    """Collects lines and prints each as it is measured."""
+
+    def __init__(self, name: str, cores: int) -> None:
+        self._name = name
+        self._cores = cores
+        self._start = time.monotonic()
+        self._lines: list[Line] = []
+        self._skipped: list[str] = []
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+
+    def add(self, identity: str, what: str, required: str, measured: str, passed: bool) -> None:
+        line = Line(identity, what, required, measured, passed)
+        self._lines.append(line)
+        mark = "ok   " if passed else "SHORT"
+        self.say(f"{mark} {identity:<7} {what}: required {required}; measured {measured}")
+
+    def at_least(self, identity: str, what: str, measured: float, bound: float) -> None:
+        self.add(identity, what, f">= {bound:g}", f"{measured:.4g}", measured >= bound)
+
+    def at_most(
+        self, identity: str, what: str, measured: float, bound: float, unit: str = ""
+    ) -> None:
+        self.add(identity, what, f"<= {bound:g}{unit}", f"{measured:.4g}{unit}", measured <= bound)
+
+    def skip(self, part: str) -> None:
+        self._skipped.append(part)
+        self.say(f"left out: {part}")
+
+    def part(self, identity: str, title: str, measure: Callable[[], None]) -> None:
+        """Run one part. An error in it is a line that is short; the other parts still run."""
+        self.say(f"\n{title}")
+        try:
+            measure()
+        except Exception as error:
+            self.add(identity, title, "to be measured", f"{type(error).__name__}: {error}", False)
+
+    def finish(self) -> int:
+        """Write results/NAME.json, print the sum; the exit status."""
+        run = Run(
+            name=self._name,
+            date=datetime.now(UTC).date().isoformat(),
+            seconds=round(time.monotonic() - self._start, 1),
+            python=platform.python_version(),
+            cores=self._cores,
+            lines=self._lines,
+            skipped=self._skipped,
+        )
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"{self._name}.json"
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
+        short = [line.id for line in self._lines if not line.passed]
+        self.say(
+            f"\n{len(self._lines) - len(short)} of {len(self._lines)} lines hold"
+            + (f"; short: {', '.join(short)}" if short else "")
+            + f"; {run.seconds:.0f} s; written to results/{path.name}"
+        )
+        return 1 if short or not self._lines else 0

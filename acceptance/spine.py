@@ -1,0 +1,210 @@
+"""`make accept-spine`: what the spine promises, measured. Writes results/spine.json.
+
+python -m acceptance.spine [--clone] [--only PART]...   parts: quality toys front bench try size
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+
+from acceptance import front, size
+from acceptance.lines import Lines
+from acceptance.quality import SESSIONS, Judged, Task, measure
+from reflexarc.reflex.evaluation import level_name
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SEEDS = (1, 2, 3, 4, 5)
+LEVELS = (0.02, 0.05, 0.10)
+RETAIL, BFCL, AIRLINE = "tau1_retail_fork", "bfcl_multiturn_gold", "tau1_airline_gpt4o"
+PROCESSES = 2
+PARTS = ("quality", "toys", "front", "bench", "try", "size")
+
+
+def main() -> int:
+    arguments = _arguments()
+    wanted: Sequence[str] = arguments.only or PARTS
+    lines = Lines("spine", os.cpu_count() or 1)
+    parts = {
+        "size": ("size", "Core install", lambda: _size(lines)),
+        "try": ("6", "reflexarc try on an agent that cannot be certified", lambda: _try(lines)),
+        "front": ("4", "The gateway before the simulator", lambda: front.measure(lines)),
+        "bench": ("5", "Added latency", lambda: _bench(lines)),
+        "quality": ("2", f"Real sessions, split by seeds {SEEDS}", lambda: _quality(lines)),
+        "toys": ("3", "Against toys", lambda: _toys(lines)),
+    }
+    needs_data = {"quality", "toys", "try"}
+    for name, (identity, title, measured) in parts.items():
+        if name not in wanted:
+            lines.skip(name)
+        elif name in needs_data and not SESSIONS.is_dir():
+            lines.skip(f"{name} (the public recordings are not beside this checkout)")
+        else:
+            lines.part(identity, title, measured)
+    if arguments.clone:
+        lines.part("1", "A fresh clone", lambda: _clone(lines))
+    else:
+        lines.skip("a fresh clone (--clone)")
+    return lines.finish()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="acceptance.spine", description=__doc__)
+    parser.add_argument("--clone", action="store_true", help="also run demo and test in a clone")
+    parser.add_argument("--only", action="append", choices=PARTS, help="measure only this part")
+    return parser.parse_args()
+
+
+def _quality(lines: Lines) -> None:
+    tasks = [Task(name, seed) for name in (RETAIL, BFCL, AIRLINE) for seed in SEEDS]
+    found: dict[str, list[Judged]] = {RETAIL: [], BFCL: [], AIRLINE: []}
+    start = time.monotonic()
+    for judged in measure(tasks, PROCESSES):
+        found[judged.task.name].append(judged)
+        one = judged.evaluation
+        lines.say(
+            f"      {judged.task.name} seed {judged.task.seed}: exact {one.call_exact_top1:.3f}, "
+            f"reads {one.read_only.top1:.3f}, at 10% {one.certified['0.10'].coverage_calls:.3f} "
+            f"({time.monotonic() - start:.0f} s)"
+        )
+    retail = [judged.evaluation for judged in found[RETAIL]]
+    bfcl = [judged.evaluation for judged in found[BFCL]]
+    lines.at_least("2.1", "retail, call_exact_top1", mean(e.call_exact_top1 for e in retail), 0.63)
+    lines.at_least("2.2", "retail, read_only.top1", mean(e.read_only.top1 for e in retail), 0.77)
+    lines.at_least("2.3", "retail, read_only.top3", mean(e.read_only.top3 for e in retail), 0.88)
+    coverage = mean(e.certified["0.10"].coverage_calls for e in retail)
+    lines.at_least("2.4", "retail, certified at 10%: coverage_calls", coverage, 0.10)
+    lines.at_least("2.5", "bfcl, call_exact_top1", mean(e.call_exact_top1 for e in bfcl), 0.40)
+    for number, (name, judged) in enumerate(found.items(), 6):
+        for level in LEVELS:
+            _pooled(lines, f"2.{number}", name, judged, level)
+    evaluations = [judged.evaluation for several in found.values() for judged in several]
+    p50 = max(_mean_of(several, "p50") for several in found.values())
+    p99 = max(_mean_of(several, "p99") for several in found.values())
+    worst = max(e.latency_ms.max for e in evaluations)
+    lines.at_most("2.9", "CPU of a decision, p50 of the slowest set", p50, 1.0, " ms")
+    lines.at_most("2.10", "CPU of a decision, p99 of the slowest set", p99, 15.0, " ms")
+    lines.say(f"      the slowest decision of all took {worst:.1f} ms")
+    baseline = mean(j.baseline_exact for j in found[RETAIL] if j.baseline_exact is not None)
+    lines.at_least(
+        "3.1",
+        f"retail, call_exact_top1 above the plain baseline's {baseline:.3f}",
+        mean(e.call_exact_top1 for e in retail) - baseline,
+        0.10,
+    )
+
+
+def _pooled(lines: Lines, identity: str, name: str, judged: list[Judged], level: float) -> None:
+    """Errors over all splits together against the bound; answering nothing holds any bound."""
+    cells = [one.evaluation.certified[level_name(level)] for one in judged]
+    answered, errors = sum(c.answered for c in cells), sum(c.errors for c in cells)
+    share = errors / answered if answered else 0.0
+    lines.add(
+        f"{identity}{'abc'[LEVELS.index(level)]}",
+        f"{name}, pooled error of what is answered at {level:.0%}",
+        f"<= {level:g}",
+        f"{share:.4f} ({errors} of {answered})" if answered else "nothing answered",
+        share <= level,
+    )
+
+
+def _mean_of(judged: list[Judged], quantile: str) -> float:
+    return mean(getattr(one.evaluation.latency_ms, quantile) for one in judged)
+
+
+def _toys(lines: Lines) -> None:
+    certified: list[str] = []
+    for judged in measure([Task(RETAIL, seed, shuffled=True) for seed in SEEDS], PROCESSES):
+        levels = ", ".join(f"{level:.0%}" for level in judged.certified) or "nothing"
+        lines.say(f"      outputs shuffled, seed {judged.task.seed}: certified {levels}")
+        certified += [f"{level:.0%} at seed {judged.task.seed}" for level in judged.certified]
+    lines.add(
+        "3.2",
+        f"retail with tool outputs shuffled between sessions, {len(SEEDS)} splits: certified",
+        "nothing at any level",
+        ", ".join(certified) or "nothing",
+        not certified,
+    )
+    _validity(lines)
+
+
+def _validity(lines: Lines) -> None:
+    from reflexarc.reflex.simulate import certified_rule, empirical_rule, violation_rate
+
+    settings = {"tasks": 60, "decisions_per_task": 8, "icc": 0.1, "alpha": 0.1, "delta": 0.1}
+    honest = violation_rate(certified_rule, **settings, repetitions=400, seed=1)
+    naive = violation_rate(empirical_rule, **settings, repetitions=400, seed=1)
+    lines.at_most("3.3", "simulated: certificates that are broken, as shipped", honest, 0.13)
+    lines.at_least("3.4", "the same with the empirical error as its bound", naive, 0.20)
+
+
+def _bench(lines: Lines) -> None:
+    with tempfile.TemporaryDirectory(prefix="reflexarc-accept-") as folder:
+        path = Path(folder) / "latency.json"
+        command = [sys.executable, "-m", "reflexarc.bench.latency", "--json", str(path)]
+        done = subprocess.run(command, cwd=REPOSITORY)
+        figures = json.loads(path.read_text())
+        lines.say(f"      the benchmark itself ended with status {done.returncode}")
+    for identity, case, bound in (("5.1", "small", 0.4), ("5.2", "large", 0.8)):
+        added = figures["cases"][case]["added_p50_ms"]
+        nginx = added.get("nginx")
+        lines.say(f"      nginx, {case}: " + ("absent" if nginx is None else f"{nginx:.3f} ms"))
+        lines.at_most(identity, f"added p50 over direct, {case}", added["reflexarc"], bound, " ms")
+
+
+def _try(lines: Lines) -> None:
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "reflexarc", "try", str(SESSIONS / f"{AIRLINE}.jsonl.gz")],
+        capture_output=True,
+        text=True,
+    )
+    seconds = time.monotonic() - start
+    lines.at_most("6.1", "reflexarc try, airline", seconds, 60.0, " s")
+    verdict = next((x for x in done.stdout.splitlines() if x.startswith("Verdict:")), "no verdict")
+    short = verdict.removeprefix("Verdict: ").split(":")[0]
+    lines.add("6.2", "its verdict", "do not enable", short, short == "do not enable")
+    lines.add("6.3", "its exit status", "0", str(done.returncode), done.returncode == 0)
+
+
+def _size(lines: Lines) -> None:
+    lines.at_most("size", "core install in site-packages", size.core_size_mb(), 150.0, " MB")
+
+
+def _clone(lines: Lines) -> None:
+    """Beside the checkout, so that the public recordings are where the tests look for them."""
+    folder = Path(tempfile.mkdtemp(prefix="clone-", dir=REPOSITORY.parent))
+    try:
+        for target in ("demo", "test"):
+            clone = folder.parent / f"{folder.name}-{target}"
+            subprocess.run(["git", "clone", "-q", str(REPOSITORY), str(clone)], check=True)
+            try:
+                start = time.monotonic()
+                done = subprocess.run(
+                    ["make", target], cwd=clone, stdin=subprocess.DEVNULL, capture_output=True
+                )
+                seconds = time.monotonic() - start
+            finally:
+                shutil.rmtree(clone)
+            if done.returncode:
+                lines.say(done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:])
+            lines.add(
+                f"1.{target}",
+                f"make {target} as the only command in a fresh clone",
+                "exit status 0",
+                f"{done.returncode} in {seconds:.0f} s",
+                done.returncode == 0,
+            )
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
