@@ -1,6 +1,7 @@
-"""docs/results.md from results/*.json; `--check` only says whether it is up to date."""
+"""docs/results.md and the README's numbers from results/*.json; `--check` only compares."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +11,9 @@ import msgspec
 from acceptance.lines import RESULTS, Run
 
 TARGET = RESULTS.parent / "docs" / "results.md"
+README = RESULTS.parent / "README.md"
+_NUMBERS = re.compile(r"(?<=<!-- numbers -->\n).*?(?=<!-- /numbers -->)", re.DOTALL)
+_HEADLINES = ("2.1", "2.2", "2.4", "2.6c", "2.9", "2.10", "3.1", "5.1", "5.2", "6.1", "size")
 _HEAD = """# Results
 
 Written by `make results` from the files in `results/`, which the programs in `acceptance/` and the
@@ -69,17 +73,38 @@ def _flat(value: Any, prefix: str) -> list[tuple[str, str]]:
     return [(prefix, f"{value:.4g}" if isinstance(value, float) else str(value))]
 
 
+def numbers(folder: Path = RESULTS) -> str:
+    """The README's table: the headlines of the spine's acceptance run."""
+    path = folder / "spine.json"
+    if not path.exists():
+        return "Not measured yet: `make accept-spine`, then `make results`.\n"
+    run = msgspec.json.decode(path.read_bytes(), type=Run)
+    rows = [
+        f"| {line.what} | {line.required} | {line.measured} |"
+        for line in run.lines
+        if line.id in _HEADLINES
+    ]
+    return (
+        f"Measured {run.date} on {run.cores} cores, Python {run.python}; means over five splits by "
+        "task, none of whose test tasks was learned from.\n\n"
+        "| what | required | measured |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
+    )
+
+
 def main() -> int:
-    text = render()
+    readme = README.read_text("utf-8")
+    table = numbers()
+    pages = {TARGET: render(), README: _NUMBERS.sub(lambda _: table, readme)}
+    stale = [
+        page for page, text in pages.items() if not page.exists() or page.read_text("utf-8") != text
+    ]
     if "--check" in sys.argv[1:]:
-        current = TARGET.read_text("utf-8") if TARGET.exists() else ""
-        if current != text:
-            print("docs/results.md is not what results/*.json say: run make results")
-            return 1
-        return 0
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(text, "utf-8")
-    print(f"written: docs/{TARGET.name}")
+        for page in stale:
+            print(f"{page.name} is not what results/*.json say: run make results")
+        return 1 if stale else 0
+    for page in stale:
+        page.write_text(pages[page], "utf-8")
+        print(f"written: {page.relative_to(RESULTS.parent)}")
     return 0
 
 

@@ -15,7 +15,7 @@ from reflexarc.steps.errors import ConfigError, ReflexarcError
 BAD_LINES = 3
 INTERRUPTED = 130
 
-_COMMANDS: dict[str, tuple[str, str]] = {
+COMMANDS: dict[str, tuple[str, str]] = {
     "try": ("try_", "Learn from sessions and say what System 1 would and would not do for them."),
     "split": ("split", "Split sessions into a part to learn from and a part to be judged on."),
     "learn": ("learn", "Learn a reflex from sessions."),
@@ -42,19 +42,19 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"reflexarc.cli.{_COMMANDS[cmd_name][0]}")
+        module = import_module(f"reflexarc.cli.{COMMANDS[cmd_name][0]}")
         command = module.command
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
