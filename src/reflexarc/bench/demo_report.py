@@ -1,5 +1,6 @@
 """Says what the demo measured, in tables for people. Nothing is left out because it looks bad."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from rich.box import SIMPLE_HEAD
@@ -16,6 +17,7 @@ PUBLISHED = (  # arm, step ms, task s, dollars per 10,000 steps
     ("with System 1", 18.2, 3.6, "1.20"),
 )
 _ESCALATIONS_SHOWN = 5
+_LISTED_ONE_BY_ONE = 40  # more than these only crowd out what comes after them
 
 
 def print_report(report: DemoReport, console: Console) -> None:
@@ -51,6 +53,11 @@ def _learned(report: DemoReport, console: Console) -> None:
             "(--learn-tasks)."
         )
     else:
+        if learned.max_error > report.options.max_error:
+            console.print(
+                f"[bold]Nothing could be certified at {report.options.max_error:.0%}, so System 1 "
+                f"acts under {learned.max_error:.0%} here.[/bold]"
+            )
         console.print(
             f"Certificate: with {certificate.confidence_level:.0%} confidence at most "
             f"{certificate.max_error:.0%} of acts ({certificate.scope}) differ from System 2; "
@@ -61,12 +68,11 @@ def _learned(report: DemoReport, console: Console) -> None:
 
 
 def _latency_table(arms: Iterable[ArmResult]) -> Table:
-    grid = _grid("Time and money")
-    for column in ("step p50", "step p99", "step mean", "acts p50", "System 2 p50"):
-        grid.add_column(f"{column}\nms", justify="right")
-    grid.add_column("task mean\ns", justify="right")
-    grid.add_column("a task\n$", justify="right")
-    grid.add_column("10k steps\n$", justify="right")
+    grid = _grid("Time and money (a step: p50, p99, mean; an act and a System 2 step: p50)")
+    for column in ("p50 ms", "p99 ms", "mean ms", "act ms", "Sys. 2 ms"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    for column in ("task s", "task $", "10k steps $"):
+        grid.add_column(column, justify="right", no_wrap=True)
     for arm in arms:
         grid.add_row(
             arm.arm,
@@ -138,30 +144,39 @@ def _wrong_acts(arm: ArmResult, console: Console) -> None:
         if arm.acted:
             console.print(f"{arm.arm}: no wrong act in {arm.acted}.\n")
         return
-    console.print(f"[bold]{arm.arm}: every wrong act ({arm.wrong} of {arm.acted})[/bold]")
-    for act in arm.wrong_acts:
+    if arm.wrong <= _LISTED_ONE_BY_ONE:
+        console.print(f"[bold]{arm.arm}: every wrong act ({arm.wrong} of {arm.acted})[/bold]")
+        for act in arm.wrong_acts:
+            _plain(console, f"  {act.task} step {act.step}: acted {act.acted}")
+            _plain(console, f"      System 2: {act.expected}")
+    else:
         console.print(
-            f"  {act.task} step {act.step}: acted {act.acted}; System 2: {act.expected}",
-            highlight=False,
-            markup=False,
+            f"[bold]{arm.arm}: every wrong act ({arm.wrong} of {arm.acted}), by kind[/bold] "
+            "(--json has them one by one)"
         )
+        kinds = Counter((_kind(act.acted), _kind(act.expected)) for act in arm.wrong_acts)
+        for (acted, expected), count in kinds.most_common():
+            _plain(console, f"  {count:4} x acted {acted}, System 2: {expected}")
     console.print()
+
+
+def _kind(said: str) -> str:
+    """A call's name, or "a message"; "the same call, other arguments" shows as the same name."""
+    return said.split("(")[0].split(":")[0]
+
+
+def _plain(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _escalations(arm: ArmResult, console: Console) -> None:
     if not arm.escalations:
         return
-    reasons: dict[str, int] = {}
-    for one in arm.escalations:
-        reasons[one.reason] = reasons.get(one.reason, 0) + 1
-    counted = ", ".join(f"{reason or 'none given'} {n}" for reason, n in reasons.items())
+    reasons = Counter(one.reason for one in arm.escalations).most_common()
+    counted = ", ".join(f"{reason or 'none given'} {n}" for reason, n in reasons)
     console.print(f"[bold]{arm.arm}: {len(arm.escalations)} escalations[/bold] ({counted}), five:")
     for one in _varied(arm.escalations):
-        console.print(
-            f"  {one.task} step {one.step}: {one.reason}; System 2: {one.system2}",
-            highlight=False,
-            markup=False,
-        )
+        _plain(console, f"  {one.task} step {one.step}: {one.reason}; System 2: {one.system2}")
     console.print()
 
 
@@ -185,8 +200,10 @@ def _how_to_go_on(report: DemoReport, console: Console) -> None:
 
 
 def _grid(title: str) -> Table:
-    grid = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    grid.add_column("arm")
+    grid = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1)
+    )
+    grid.add_column("arm", no_wrap=True)
     return grid
 
 
