@@ -71,11 +71,15 @@ class _Pool:
         self.candidates: list[Candidate] = []
         self._by_text: dict[str, Candidate] = {}
 
+    @property
+    def full(self) -> bool:
+        return len(self.candidates) >= MAX_CANDIDATES
+
     def add(self, value: Any, made: int, slot: int, entry: Entry | None) -> Candidate | None:
         text = plain_text(value)
         candidate = self._by_text.get(text)
         if candidate is None:
-            if len(self.candidates) >= MAX_CANDIDATES:
+            if self.full:
                 return None
             candidate = Candidate(value, text, made)
             self._by_text[text] = candidate
@@ -110,7 +114,7 @@ def coerce(value: Any, kind: Kind) -> tuple[bool, Any]:
         return True, plain_text(value)
     if kind == "number" and found == "integer":
         return True, value
-    if kind == "integer" and found == "number" and value == int(value):
+    if kind == "integer" and found == "number" and value.is_integer():
         return True, int(value)
     if found == "string" and kind in ("integer", "number"):
         return _number(cast("str", value), kind)
@@ -152,6 +156,8 @@ def _lists(context: Context, argument: Argument, pool: _Pool) -> None:
                 pool.add([value], COPIED, at, entry)
                 by_message[entry.origin.event].append((value, entry))
         for event in sorted(by_message, reverse=True):
+            if pool.full:
+                return
             for values, made, entry in _within(context, by_message[event]):
                 pool.add(values, made, at, entry)
         for values, entry in _across(context, by_message):

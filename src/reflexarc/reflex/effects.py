@@ -16,7 +16,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _READ_VERBS = _words(
     """
     get find list search retrieve query lookup read fetch view show describe count check
-    browse inspect peek locate ls cat pwd grep head tail wc diff du stat
+    browse inspect peek track locate ls cat pwd grep head tail wc diff du stat
     """
 )
 _WRITE_VERBS = _words(

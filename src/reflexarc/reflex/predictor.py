@@ -17,6 +17,7 @@ from reflexarc.steps import call_key
 _MAX_TOOLS = 3
 _MIN_TOOL_PROBABILITY = 0.03
 _BEAM = 3
+_HOPELESS = 0.01
 _ONLY_CANDIDATE = 0.97
 _NO_CANDIDATE = 0.01
 MESSAGE = 0
@@ -158,7 +159,8 @@ class Predictor:
             best = [int(at) for at in np.argsort(-row, kind="stable")[:_BEAM]]
             extended += [beam.then(argument, candidates[at], float(row[at])) for at in best]
         extended.sort(key=lambda beam: -beam.probability)
-        return extended[:_BEAM]
+        hopeless = _HOPELESS * extended[0].probability
+        return [beam for beam in extended[:_BEAM] if beam.probability >= hopeless]
 
 
 def is_absent(candidate: Candidate) -> bool:

@@ -15,7 +15,9 @@ def prompt_lines(text: str) -> tuple[str, ...]:
     """The normalised lines of a system prompt, hashed: numbers, e-mail addresses and UUIDs set
     aside, white space folded."""
     lines = (_SPACE.sub(" ", _VARIABLE.sub("0", line)).strip() for line in text.splitlines())
-    return tuple(xxhash.xxh3_64_hexdigest(line.encode()) for line in lines if line)
+    return tuple(
+        xxhash.xxh3_64_hexdigest(line.encode("utf-8", "surrogatepass")) for line in lines if line
+    )
 
 
 def lines_hash(lines: Iterable[str]) -> str:

@@ -82,4 +82,6 @@ class Session(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def _schema_hash(name: str, description: str, parameters: str) -> str:
-    return xxhash.xxh3_64_hexdigest("\x1f".join((name, description, parameters)).encode())
+    return xxhash.xxh3_64_hexdigest(
+        "\x1f".join((name, description, parameters)).encode("utf-8", "surrogatepass")
+    )
