@@ -1,5 +1,6 @@
 """The demo's child processes: simulators and a gateway, started ready and always stopped."""
 
+import http.client
 import re
 import signal
 import socket
@@ -9,8 +10,6 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from reflexarc.steps.errors import UpstreamUnreachableError
 
@@ -41,7 +40,7 @@ def gateway(upstream: str, reflex: Path, max_error: float, log: Path) -> Generat
     limits = ("--max-error", str(max_error), "--port", str(port))
     with _child((*command, *limits), log) as process:
         for _ in _until_ready(process, log):
-            if _answers(f"http://127.0.0.1:{port}/readyz"):
+            if _answers(port, "/readyz"):
                 yield f"http://127.0.0.1:{port}/v1"
                 return
 
@@ -87,12 +86,15 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
             continue
 
 
-def _answers(url: str) -> bool:
+def _answers(port: int, path: str) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
-        with urlopen(url, timeout=2) as response:
-            return response.status == 200
-    except (URLError, OSError):
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
         return False
+    finally:
+        connection.close()
 
 
 def _free_port() -> int:

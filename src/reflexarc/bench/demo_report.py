@@ -68,10 +68,8 @@ def _learned(report: DemoReport, console: Console) -> None:
 
 
 def _latency_table(arms: Iterable[ArmResult]) -> Table:
-    grid = _grid("Time and money (a step: p50, p99, mean; an act and a System 2 step: p50)")
-    for column in ("p50 ms", "p99 ms", "mean ms", "act ms", "Sys. 2 ms"):
-        grid.add_column(column, justify="right", no_wrap=True)
-    for column in ("task s", "task $", "10k steps $"):
+    grid = _grid("Time (ms a step: p50, p99, mean; p50 of acts and of System 2) and money")
+    for column in ("p50", "p99", "mean", "acts", "Sys. 2", "task s", "task $", "10k steps $"):
         grid.add_column(column, justify="right", no_wrap=True)
     for arm in arms:
         grid.add_row(
@@ -115,7 +113,8 @@ def _notes(report: DemoReport, console: Console) -> None:
         )
     console.print(
         f"The same {options.tasks} new tasks, tools and tool time ({options.tool_time_ms:.0f} ms a "
-        "call) in every arm, all tasks at once"
+        "call) in every arm, "
+        + ("all tasks at once" if report.scripted else "a few tasks at once")
         + (", waits scaled by " + str(options.time_scale) if options.time_scale != 1 else "")
         + ". A wrong act is a call that System 2, asked at that very step, would not have made; "
         "the interval treats acts as independent. Verified: the database ended as the handbook "
