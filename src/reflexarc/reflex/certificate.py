@@ -13,7 +13,7 @@ with probability `max_error` and errors clustered in tasks as much as these data
 
 Assumes: scores and errors of a task come from models that did not learn from that task; tasks are
 independent; within a task errors are exchangeable, with an intra-class correlation of at most .5;
-tasks to come are like those learned from. What it cannot know is a change of work: docs/certificate.md.
+tasks to come are like those learned from. A change of work breaks it: docs/certificate.md.
 """
 
 import math
@@ -29,8 +29,9 @@ from reflexarc.reflex.clustered import binomial_upper as binomial_upper
 
 PROCEDURE = "fixed sequence, beta-binomial over tasks"
 
-_STEPS = 30
-"""Thresholds after the first. Each is one more chance to stop, so finer is not better."""
+_GROWTH = 1.1
+"""Each prefix of the sequence is so much longer than the one before: thresholds lie dense where few
+answers stand above them. Every threshold is also a chance to stop, so denser is not better."""
 
 Test = Callable[[NDArray[np.int64], NDArray[np.int64], float], float]
 """(answers per task, errors per task, max_error) -> p-value of "the error is above max_error"."""
@@ -41,9 +42,9 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
     in JSON, which has no infinity): nothing reaches it.
 
     `n` answers of `tasks` tasks stand at or above the threshold, `errors` of them wrong; without a
-    certificate these describe the test that failed first. `design_effect`: by how much clustering
-    inflates the variance (1.0: not at all). `missing`: about how many further answers, all right
-    and spread over tasks like these, that test would have needed; 0 with a certificate.
+    certificate these describe the surest answers that came nearest to one, and `missing` says about
+    how many more such answers, all right and in tasks of their own, would have done (0 with a
+    certificate). `design_effect`: by how much clustering inflates the variance (1.0: not at all).
     """
 
     max_error: float
@@ -124,40 +125,49 @@ class Answers:
 def fixed_sequence(
     answers: Answers, alpha: float, delta: float, test: Test
 ) -> tuple[int, int | None]:
-    """(n, failed): the loosest prefix that passed (0: none) and the prefix that failed (None: all
-    passed, or there is too little to test).
+    """(passed, failed): the longest prefix of answers that passed (0: none), and the one that
+    failed (None: all passed, or there are too few answers to pass at all).
 
-    The sequence starts at the shortest prefix that would pass if all of it were right, and ends
-    with everything. It depends on scores and tasks, not on errors.
+    The sequence starts where a single error would be forgiven, or, with too few answers for that,
+    where none would; it ends with everything. That depends on scores and tasks, not on errors.
+    (Started at the first prefix that could pass, one early error ends it: over recorded and drawn
+    sessions that certified about a third less.)
     """
-    start = first_prefix(answers, alpha, delta, test)
-    if start is None:
-        return 0, None
+    start = _first_prefix(answers, alpha, delta, test, 1) or _first_prefix(
+        answers, alpha, delta, test, 0
+    )
     passed = 0
-    for n in sequence(answers, start):
+    for n in _sequence(answers, start):
         if test(answers.sizes(n), answers.errors(n), alpha) > delta:
             return passed, n
         passed = n
     return passed, None
 
 
-def sequence(answers: Answers, start: int) -> list[int]:
-    """The prefixes to test, from strict to loose."""
-    marks = np.linspace(start, len(answers.score), _STEPS + 1).astype(int)
-    return sorted({answers.prefix_from(int(n)) for n in marks})
+def _sequence(answers: Answers, start: int) -> list[int]:
+    """The prefixes to test, from strict to loose; none where start is 0."""
+    if not start:
+        return []
+    total = len(answers.score)
+    steps = math.ceil(math.log(total / start) / math.log(_GROWTH))
+    marks = [min(total, math.floor(start * _GROWTH**i)) for i in range(steps)]
+    return sorted({answers.prefix_from(n) for n in (*marks, total)})
 
 
-def first_prefix(answers: Answers, alpha: float, delta: float, test: Test) -> int | None:
-    """The shortest prefix that passes without errors, None where even all answers would not."""
+def _first_prefix(answers: Answers, alpha: float, delta: float, test: Test, forgiven: int) -> int:
+    """The shortest prefix that would pass with so many errors (0 or 1, in its largest task); 0
+    where even all answers would not."""
     low, high = 0, len(answers.ends)
     while low < high:
         middle = (low + high) // 2
         sizes = answers.sizes(int(answers.ends[middle]))
-        if test(sizes, np.zeros_like(sizes), alpha) > delta:
+        errors = np.zeros_like(sizes)
+        errors[np.argmax(sizes)] = forgiven
+        if test(sizes, errors, alpha) > delta:
             low = middle + 1
         else:
             high = middle
-    return int(answers.ends[low]) if low < len(answers.ends) else None
+    return int(answers.ends[low]) if low < len(answers.ends) else 0
 
 
 def clustered_test(sizes: NDArray[np.int64], errors: NDArray[np.int64], alpha: float) -> float:
@@ -170,26 +180,48 @@ def clustered_test(sizes: NDArray[np.int64], errors: NDArray[np.int64], alpha: f
 
 
 def _certify_level(answers: Answers, alpha: float, delta: float) -> Certificate:
-    passed, failed = fixed_sequence(answers, alpha, delta, clustered_test)
-    n = passed or failed or len(answers.score)
+    n, failed = fixed_sequence(answers, alpha, delta, clustered_test)
+    missing, threshold = 0, math.inf
+    if n:
+        threshold = float(answers.score[n - 1])
+    else:
+        missing, n = _nearest(answers, alpha, delta, failed or len(answers.score))
     sizes, errors = answers.sizes(n), answers.errors(n)
     correlation = clustered.correlation_upper(sizes, errors)
     return Certificate(
         max_error=alpha,
-        confidence_level=1.0 - delta,
+        confidence_level=round(1.0 - delta, 9),
         n=n,
         errors=int(errors.sum()),
         tasks=len(sizes),
         design_effect=round(clustered.design_effect(sizes, correlation), 3),
-        missing=0 if passed else _missing(sizes, errors, alpha, delta),
-        threshold=float(answers.score[passed - 1]) if passed else math.inf,
+        missing=missing,
+        threshold=threshold,
     )
 
 
+def _nearest(answers: Answers, alpha: float, delta: float, failed: int) -> tuple[int, int]:
+    """(missing, n) of the prefix, not longer than the one that failed, that lacks least: further
+    answers, all right, in further tasks of the usual size, until the test would pass."""
+    if not failed:
+        nothing = np.zeros(0, np.int64)
+        return _missing(nothing, nothing, alpha, delta, None) or 0, 0
+    found: tuple[int, int] | None = None
+    for n in _sequence(answers, answers.prefix_from(min(failed, 10))):
+        if n <= failed:
+            less_than = found[0] if found else None
+            missing = _missing(answers.sizes(n), answers.errors(n), alpha, delta, less_than)
+            found = (missing, n) if missing is not None else found
+    return found or (0, failed)
+
+
 def _missing(
-    sizes: NDArray[np.int64], errors: NDArray[np.int64], alpha: float, delta: float
-) -> int:
-    """Further answers, all right, in tasks of the usual size, until the test passes."""
+    sizes: NDArray[np.int64],
+    errors: NDArray[np.int64],
+    alpha: float,
+    delta: float,
+    less_than: int | None,
+) -> int | None:
     usual = max(1, round(float(sizes.mean()))) if len(sizes) else 1
     wrong, correlation = int(errors.sum()), clustered.correlation_upper(sizes, errors)
 
@@ -197,10 +229,14 @@ def _missing(
         more = np.append(sizes, np.full(tasks, usual))
         return clustered.clustered_tail(wrong, more, alpha, correlation) <= delta
 
-    high = 1
-    while not passes(high):
-        high *= 2
-    low = high // 2
+    if less_than is None:
+        low, high = 0, 1
+        while not passes(high):
+            low, high = high, 2 * high
+    else:
+        low, high = 0, (less_than - 1) // usual
+        if high < 1 or not passes(high):
+            return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if passes(middle) else (middle, high)

@@ -15,23 +15,12 @@ MAX_CORRELATION = 0.5
 """What is assumed at most of the intra-class correlation where the data cannot say less. Among the
 confident answers of recorded agents .02 to .48 was measured."""
 
-_CORRELATIONS = (
-    0.0,
-    0.01,
-    0.02,
-    0.035,
-    0.05,
-    0.075,
-    0.1,
-    0.15,
-    0.2,
-    0.25,
-    0.3,
-    0.35,
-    0.4,
-    0.45,
-    0.5,
+_CORRELATIONS = np.array(
+    [0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5]
 )
+_UNCUT = 64
+"""Up to so many answers the law of their errors is computed in full."""
+
 _DROP = 2.706 / 2
 """Correlations whose log-likelihood is this much below the best are ruled out: the upper end of
 what remains is a one-sided 95% bound (half the .90 quantile of chi-squared, one degree)."""
@@ -61,7 +50,7 @@ def binomial_upper(errors: int, n: int, delta: float = 0.05) -> float:
         raise ValueError(f"no bound for {errors} errors of {n} at delta {delta}")
     if errors == n:
         return 1.0
-    low, high = errors / n, 1.0
+    low, high = 0.0, 1.0
     while high - low > 1e-12:
         middle = (low + high) / 2
         if middle in (low, high):
@@ -82,23 +71,28 @@ def clustered_tail(errors: int, sizes: NDArray[np.int64], p: float, correlation:
     squares = float((sizes.astype(np.float64) ** 2).sum())
     spread = math.sqrt(p * (1 - p) * (n + correlation * (squares - n)))
     # The law modulo a length: what lies beyond it is counted as few errors, which is conservative.
-    length = min(n, errors + math.ceil(n * p + 12 * spread)) + 1
+    length = min(n, max(errors + math.ceil(n * p + 12 * spread), _UNCUT)) + 1
     length = 1 << (length - 1).bit_length()
-    transform = np.ones(length // 2 + 1, np.complex128)
-    for size, count in zip(*np.unique(sizes, return_counts=True), strict=True):
-        law = task_law(int(size), p, correlation)
-        if len(law) > length:
-            folded = np.pad(law, (0, -len(law) % length)).reshape(-1, length).sum(axis=0)
-        else:
-            folded = law
-        transform *= np.fft.rfft(folded, length) ** int(count)
-    total = np.fft.irfft(transform, length)
+    tables = _Rising(int(sizes.max()), p, np.array([correlation]))
+    kinds, counts = np.unique(sizes, return_counts=True)
+    laws = np.zeros((len(kinds), length))
+    for row, size in zip(laws, kinds.tolist(), strict=True):
+        law = np.exp(tables.log_law(size))
+        for start in range(0, size + 1, length):
+            part = law[start : start + length]
+            row[: len(part)] += part
+    total = np.fft.irfft(_product(np.fft.rfft(laws), counts), length)
     return float(np.clip(total[: errors + 1].sum(), 0.0, 1.0))
 
 
-def task_law(size: int, p: float, correlation: float) -> NDArray[np.float64]:
-    """Probabilities of 0..size errors in one task (beta-binomial; binomial at correlation 0)."""
-    return np.exp(_log_task_law(size, p, correlation))
+def _product(factors: NDArray[np.complex128], powers: NDArray[np.int64]) -> NDArray[np.complex128]:
+    """The product of all factors (rows), each to its power, by squaring them all together."""
+    product = np.ones(factors.shape[1], np.complex128)
+    for bit in reversed(range(int(powers.max()).bit_length())):
+        product *= product
+        for row in np.flatnonzero(powers >> bit & 1):
+            product *= factors[row]
+    return product
 
 
 def correlation_upper(sizes: NDArray[np.int64], errors: NDArray[np.int64]) -> float:
@@ -107,19 +101,12 @@ def correlation_upper(sizes: NDArray[np.int64], errors: NDArray[np.int64]) -> fl
     n, wrong = int(sizes.sum()), int(errors.sum())
     if wrong == 0:
         return MAX_CORRELATION
-    p = (wrong + 0.5) / (n + 1.0)
-    pairs, counts = np.unique(np.stack([sizes, errors]), axis=1, return_counts=True)
-    likelihood = np.array(
-        [
-            sum(
-                int(c) * float(_log_task_law(int(s), p, rho)[int(e)])
-                for (s, e), c in zip(pairs.T, counts, strict=True)
-            )
-            for rho in _CORRELATIONS
-        ]
-    )
+    tables = _Rising(int(sizes.max()), (wrong + 0.5) / (n + 1.0), _CORRELATIONS)
+    likelihood = (
+        tables.wrong[:, errors] + tables.right[:, sizes - errors] - tables.every[:, sizes]
+    ).sum(axis=1)
     left = np.flatnonzero(likelihood >= likelihood.max() - _DROP)
-    return _CORRELATIONS[int(left[-1])]
+    return float(_CORRELATIONS[left[-1]])
 
 
 def design_effect(sizes: NDArray[np.int64], correlation: float) -> float:
@@ -132,19 +119,30 @@ def design_effect(sizes: NDArray[np.int64], correlation: float) -> float:
     return 1.0 + (m - 1.0) * correlation
 
 
-def _log_task_law(size: int, p: float, correlation: float) -> NDArray[np.float64]:
-    # Rising factorials scaled by the correlation, so that 0 needs no case of its own.
-    steps = np.arange(size) * correlation
-    wrong = _cumulated_logs(p * (1 - correlation) + steps)
-    right = _cumulated_logs((1 - p) * (1 - correlation) + steps)
-    every = _cumulated_logs((1 - correlation) + steps)
-    logs = _log_factorials(size)
-    choose = logs[size] - logs - logs[::-1]
-    return choose + wrong + right[::-1] - every[size]
+class _Rising:
+    """Logarithms of the rising factorials a beta-binomial law is made of, for sizes 0..`largest`;
+    one row per correlation. Scaled by the correlation, so that 0 (binomial) needs no special case.
+    """
+
+    def __init__(self, largest: int, p: float, correlations: NDArray[np.float64]) -> None:
+        rho = correlations[:, None]
+        steps = np.arange(largest) * rho
+        self.wrong = _cumulated_logs(p * (1 - rho) + steps)
+        self.right = _cumulated_logs((1 - p) * (1 - rho) + steps)
+        self.every = _cumulated_logs((1 - rho) + steps)
+        self.factorials = _log_factorials(largest)
+
+    def log_law(self, size: int) -> NDArray[np.float64]:
+        """Log-probabilities of 0..size errors in a task, at the first correlation."""
+        logs = self.factorials[: size + 1]
+        choose = logs[size] - logs - logs[::-1]
+        return choose + self.wrong[0, : size + 1] + self.right[0, size::-1] - self.every[0, size]
 
 
 def _cumulated_logs(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.concatenate([[0.0], np.cumsum(np.log(numbers))])
+    """0 and the cumulated logarithms along the last axis."""
+    sums = np.cumsum(np.log(numbers), axis=-1)
+    return np.concatenate([np.zeros((*sums.shape[:-1], 1)), sums], axis=-1)
 
 
 def _log_factorials(n: int) -> NDArray[np.float64]:
