@@ -1,0 +1,137 @@
+"""What the latency bench measures against each other, each a process of its own on a free port."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reflexarc.steps.errors import ConfigError
+
+_NGINX = """
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log crit;
+daemon off;
+events {{ worker_connections 256; }}
+http {{
+  access_log off;
+  client_max_body_size 64m;
+  client_body_buffer_size 1m;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  keepalive_requests 1000000;
+  upstream fixed {{ server 127.0.0.1:{upstream}; keepalive 16; keepalive_requests 1000000; }}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass http://fixed;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_buffering off;
+    }}
+  }}
+}}
+"""
+
+
+@contextmanager
+def fixed_upstream() -> Generator[int, None, None]:
+    """Its port."""
+    command = [sys.executable, "-m", "reflexarc.bench.latency_upstream"]
+    with _process(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+
+
+@contextmanager
+def gateway(upstream_port: int, reflex: Path) -> Generator[int, None, None]:
+    """`reflexarc serve` in shadow mode with a reflex loaded, as a user starts it."""
+    port = free_port()
+    command = [sys.executable, "-m", "reflexarc", "serve", "--port", str(port)]
+    command += ["--upstream", f"http://127.0.0.1:{upstream_port}/v1", "--reflex", str(reflex)]
+    with _process(command, stdout=subprocess.DEVNULL):
+        _wait_for(port)
+        yield port
+
+
+@contextmanager
+def nginx(upstream_port: int, folder: Path, wanted: bool) -> Generator[int | None, None, None]:
+    """nginx with kept-alive connections both ways; None where there is none, or none is
+    wanted."""
+    binary = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    if binary is None or not wanted:
+        yield None
+        return
+    port = free_port()
+    path = folder / "nginx.conf"
+    path.write_text(_NGINX.format(folder=folder, upstream=upstream_port, port=port))
+    command = [binary, "-p", str(folder), "-c", str(path), "-e", str(folder / "error.log")]
+    with _process(command, stdout=subprocess.DEVNULL):
+        _wait_for(port)
+        yield port
+
+
+def install_nginx() -> None:
+    """Where it is absent and can be had: by apt, as root. Otherwise its column stays empty."""
+    present = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if present or os.geteuid() != 0 or not shutil.which("apt-get"):
+        return
+    # RUNLEVEL=1: the package's service is not started; the bench runs its own.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    command = ["apt-get", "install", "-y", "--no-install-recommends", "nginx-light"]
+    try:
+        subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
+    except subprocess.TimeoutExpired:
+        print("nginx could not be installed in time", file=sys.stderr)
+
+
+def counters(port: int) -> dict[str, float]:
+    """The gateway's metrics."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        text: str = answer.read().decode()
+    pairs = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in pairs}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _process(command: list[str], stdout: int) -> Generator[subprocess.Popen[bytes], None, None]:
+    process = subprocess.Popen(command, stdout=stdout, stdin=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _wait_for(port: int, limit_s: float = 30.0) -> None:
+    deadline_s = time.monotonic() + limit_s
+    while time.monotonic() < deadline_s:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise ConfigError(f"nothing listens on port {port} after {limit_s:g} s")
