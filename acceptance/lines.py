@@ -76,8 +76,8 @@ class Lines:
         except Exception as error:
             self.add(identity, title, "to be measured", f"{type(error).__name__}: {error}", False)
 
-    def finish(self) -> int:
-        """Write results/NAME.json, print the sum; the exit status."""
+    def finish(self, *, write: bool = True) -> int:
+        """Print the sum and, where asked, write results/NAME.json; the exit status."""
         run = Run(
             name=self._name,
             date=datetime.now(UTC).date().isoformat(),
@@ -87,13 +87,15 @@ class Lines:
             lines=self._lines,
             skipped=self._skipped,
         )
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{self._name}.json"
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
+        if write:
+            RESULTS.mkdir(exist_ok=True)
+            path = RESULTS / f"{self._name}.json"
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
         short = [line.id for line in self._lines if not line.passed]
         self.say(
             f"\n{len(self._lines) - len(short)} of {len(self._lines)} lines hold"
             + (f"; short: {', '.join(short)}" if short else "")
-            + f"; {run.seconds:.0f} s; written to results/{path.name}"
+            + f"; {run.seconds:.0f} s"
+            + (f"; written to results/{self._name}.json" if write else "; not written")
         )
         return 1 if short or not self._lines else 0

@@ -1,6 +1,6 @@
 """`make accept-spine`: what the spine promises, measured. Writes results/spine.json.
 
-python -m acceptance.spine [--clone] [--only PART]...   parts: quality toys front bench try size
+python -m acceptance.spine [--clone] [--only PART]...
 """
 
 import argparse
@@ -18,13 +18,15 @@ from statistics import mean
 from acceptance import front, size
 from acceptance.lines import Lines
 from acceptance.quality import SESSIONS, Judged, Task, measure
+from reflexarc.reflex.certificate import clustered_test
 from reflexarc.reflex.evaluation import level_name
+from reflexarc.reflex.simulate import empirical_error, violation_rate
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SEEDS = (1, 2, 3, 4, 5)
 LEVELS = (0.02, 0.05, 0.10)
 RETAIL, BFCL, AIRLINE = "tau1_retail_fork", "bfcl_multiturn_gold", "tau1_airline_gpt4o"
-PROCESSES = 2
+BENCH_LIMIT_S = 900
 PARTS = ("quality", "toys", "front", "bench", "try", "size")
 
 
@@ -37,8 +39,12 @@ def main() -> int:
         "try": ("6", "reflexarc try on an agent that cannot be certified", lambda: _try(lines)),
         "front": ("4", "The gateway before the simulator", lambda: front.measure(lines)),
         "bench": ("5", "Added latency", lambda: _bench(lines)),
-        "quality": ("2", f"Real sessions, split by seeds {SEEDS}", lambda: _quality(lines)),
-        "toys": ("3", "Against toys", lambda: _toys(lines)),
+        "quality": (
+            "2",
+            f"Real sessions, split by seeds {SEEDS}",
+            lambda: _quality(lines, arguments.processes),
+        ),
+        "toys": ("3", "Against toys", lambda: _toys(lines, arguments.processes)),
     }
     needs_data = {"quality", "toys", "try"}
     for name, (identity, title, measured) in parts.items():
@@ -52,21 +58,24 @@ def main() -> int:
         lines.part("1", "A fresh clone", lambda: _clone(lines))
     else:
         lines.skip("a fresh clone (--clone)")
-    return lines.finish()
+    return lines.finish(write=not arguments.only)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="acceptance.spine", description=__doc__)
     parser.add_argument("--clone", action="store_true", help="also run demo and test in a clone")
-    parser.add_argument("--only", action="append", choices=PARTS, help="measure only this part")
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="measure only this part and write nothing"
+    )
+    parser.add_argument("--processes", type=int, default=2, help="learn so many at a time")
     return parser.parse_args()
 
 
-def _quality(lines: Lines) -> None:
+def _quality(lines: Lines, processes: int) -> None:
     tasks = [Task(name, seed) for name in (RETAIL, BFCL, AIRLINE) for seed in SEEDS]
     found: dict[str, list[Judged]] = {RETAIL: [], BFCL: [], AIRLINE: []}
     start = time.monotonic()
-    for judged in measure(tasks, PROCESSES):
+    for judged in measure(tasks, processes):
         found[judged.task.name].append(judged)
         one = judged.evaluation
         lines.say(
@@ -119,9 +128,9 @@ def _mean_of(judged: list[Judged], quantile: str) -> float:
     return mean(getattr(one.evaluation.latency_ms, quantile) for one in judged)
 
 
-def _toys(lines: Lines) -> None:
+def _toys(lines: Lines, processes: int) -> None:
     certified: list[str] = []
-    for judged in measure([Task(RETAIL, seed, shuffled=True) for seed in SEEDS], PROCESSES):
+    for judged in measure([Task(RETAIL, seed, shuffled=True) for seed in SEEDS], processes):
         levels = ", ".join(f"{level:.0%}" for level in judged.certified) or "nothing"
         lines.say(f"      outputs shuffled, seed {judged.task.seed}: certified {levels}")
         certified += [f"{level:.0%} at seed {judged.task.seed}" for level in judged.certified]
@@ -136,27 +145,48 @@ def _toys(lines: Lines) -> None:
 
 
 def _validity(lines: Lines) -> None:
-    from reflexarc.reflex.simulate import certified_rule, empirical_rule, violation_rate
-
-    settings = {"tasks": 60, "decisions_per_task": 8, "icc": 0.1, "alpha": 0.1, "delta": 0.1}
-    honest = violation_rate(certified_rule, **settings, repetitions=400, seed=1)
-    naive = violation_rate(empirical_rule, **settings, repetitions=400, seed=1)
-    lines.at_most("3.3", "simulated: certificates that are broken, as shipped", honest, 0.13)
-    lines.at_least("3.4", "the same with the empirical error as its bound", naive, 0.20)
+    """On drawn tasks whose true errors are known: scores that tell right from wrong, errors that
+    cluster. A certificate may be broken once in ten times; 0.02 more is chance over 600 draws."""
+    broken = {clustered_test: 0.0, empirical_error: 0.0}
+    for icc in (0.0, 0.1, 0.3):
+        for procedure in broken:
+            trials = violation_rate(
+                procedure,
+                tasks=60,
+                decisions_per_task=8,
+                icc=icc,
+                error_curve=lambda score: 0.5 * (1.0 - score),
+                alpha=0.1,
+                delta=0.1,
+                repetitions=600,
+                seed=1,
+            )
+            broken[procedure] = max(broken[procedure], trials.violated)
+    what = "drawn tasks, correlation 0 to .3: certificates at 10% that are broken"
+    lines.at_most("3.3", f"{what}, as shipped", broken[clustered_test], 0.12)
+    lines.add(
+        "3.4",
+        f"{what}, with the empirical error as the bound",
+        "more than 3.3 allows",
+        f"{broken[empirical_error]:.3g}",
+        broken[empirical_error] > 0.12,
+    )
 
 
 def _bench(lines: Lines) -> None:
     with tempfile.TemporaryDirectory(prefix="reflexarc-accept-") as folder:
         path = Path(folder) / "latency.json"
         command = [sys.executable, "-m", "reflexarc.bench.latency", "--json", str(path)]
-        done = subprocess.run(command, cwd=REPOSITORY)
+        done = subprocess.run(command, cwd=REPOSITORY, timeout=BENCH_LIMIT_S)
         figures = json.loads(path.read_text())
         lines.say(f"      the benchmark itself ended with status {done.returncode}")
-    for identity, case, bound in (("5.1", "small", 0.4), ("5.2", "large", 0.8)):
-        added = figures["cases"][case]["added_p50_ms"]
-        nginx = added.get("nginx")
-        lines.say(f"      nginx, {case}: " + ("absent" if nginx is None else f"{nginx:.3f} ms"))
-        lines.at_most(identity, f"added p50 over direct, {case}", added["reflexarc"], bound, " ms")
+    decisions = sum(figures["decisions"].values())
+    lines.say(f"      System 1 decided {decisions:.0f} times meanwhile")
+    for identity, body, bound in (("5.1", "small", 0.4), ("5.2", "large", 0.8)):
+        arms = figures["sizes"][body]["arms"]
+        beside = f"nginx {arms['nginx']['added_p50_ms']:.3f}" if "nginx" in arms else "no nginx"
+        what = f"added p50 over direct, {body} body ({beside})"
+        lines.at_most(identity, what, arms["reflexarc"]["added_p50_ms"], bound, " ms")
 
 
 def _try(lines: Lines) -> None:

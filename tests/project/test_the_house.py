@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from reflexarc.cli import COMMANDS
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = sorted((REPOSITORY / "src").rglob("*.py"))
 MAX_LINES = 400
@@ -75,11 +77,7 @@ def test_serving_loads_nothing_that_only_learning_needs() -> None:
 
 
 def test_the_command_knows_every_module_of_the_command_line() -> None:
-    from reflexarc.cli import main
-
-    named = {
-        "try_" if name == "try" else name for name in main.commands or main.list_commands(None)
-    }
+    named = {module for module, _ in COMMANDS.values()}
     modules = {path.stem for path in (REPOSITORY / "src/reflexarc/cli").glob("*.py")}
     assert modules - {"__init__", "tables"} == named
 
