@@ -33,6 +33,12 @@ _GROWTH = 1.1
 """Each prefix of the sequence is so much longer than the one before: thresholds lie dense where few
 answers stand above them. Every threshold is also a chance to stop, so denser is not better."""
 
+_SHORTEST = 8
+"""Where to begin to look for a promising prefix: fewer answers certify nothing of interest."""
+
+_LIKELY_CORRELATION = 0.2
+"""The clustering supposed when prefixes are compared, before any error is looked at."""
+
 Test = Callable[[NDArray[np.int64], NDArray[np.int64], float], float]
 """(answers per task, errors per task, max_error) -> p-value of "the error is above max_error"."""
 
@@ -70,15 +76,18 @@ def certify(
     *,
     alphas: Sequence[float] = (0.02, 0.05, 0.10),
     delta: float = 0.1,
+    calibrated: bool = False,
 ) -> list[Certificate]:
     """One certificate per level of error in `alphas`, in that order.
 
     `score`, `wrong` and `task`, each of n entries: the confidence of a cross-fitted answer (higher
     is surer), whether System 2 did otherwise, and its task. Only answers that may act belong here.
+    `calibrated`: the scores are probabilities of being right, and may say where to begin; where
+    they mislead, less is certified, never more.
     Each level holds with probability 1 - delta; that all hold at once is not claimed. Raises
     ValueError for lengths that differ, scores that are not finite, and levels outside (0, 1).
     """
-    answers = Answers(score, wrong, task)
+    answers = Answers(score, wrong, task, calibrated=calibrated)
     if not 0.0 < delta < 1.0 or not all(0.0 < a < 1.0 for a in alphas):
         raise ValueError(f"levels must lie between 0 and 1: alphas {tuple(alphas)}, delta {delta}")
     return [_certify_level(answers, alpha, delta) for alpha in alphas]
@@ -92,11 +101,16 @@ class Answers:
         score: NDArray[np.floating[Any]],
         wrong: NDArray[np.bool_],
         task: NDArray[np.integer[Any]],
+        *,
+        calibrated: bool = False,
     ) -> None:
         if not len(score) == len(wrong) == len(task):
             raise ValueError(f"{len(score)} scores, {len(wrong)} outcomes, {len(task)} tasks")
         if not np.isfinite(score).all():
             raise ValueError("a score is not a finite number: leave out what cannot act")
+        if calibrated and len(score) and not 0.0 <= score.min() <= score.max() <= 1.0:
+            raise ValueError("calibrated scores are probabilities: they lie between 0 and 1")
+        self.calibrated = calibrated
         order = np.argsort(-score, kind="stable")
         self.score = score[order].astype(np.float64)
         self.wrong = wrong[order].astype(np.int64)
@@ -128,13 +142,16 @@ def fixed_sequence(
     """(passed, failed): the longest prefix of answers that passed (0: none), and the one that
     failed (None: all passed, or there are too few answers to pass at all).
 
-    The sequence starts where a single error would be forgiven, or, with too few answers for that,
-    where none would; it ends with everything. That depends on scores and tasks, not on errors.
-    (Started at the first prefix that could pass, one early error ends it: over recorded and drawn
-    sessions that certified about a third less.)
+    The sequence starts at the prefix that would pass most clearly if calibrated scores hold, and
+    runs to everything. Where the scores promise nothing it starts where a single error would be
+    forgiven, or, with too few answers for that, where none would. All of that depends on scores
+    and tasks, not on errors. (Started at the first prefix that could pass, one early error ends
+    it: over recorded sessions that certified between a third and nothing of this.)
     """
-    start = _first_prefix(answers, alpha, delta, test, 1) or _first_prefix(
-        answers, alpha, delta, test, 0
+    start = (
+        _most_promising(answers, alpha)
+        or _first_prefix(answers, alpha, delta, test, 1)
+        or _first_prefix(answers, alpha, delta, test, 0)
     )
     passed = 0
     for n in _sequence(answers, start):
@@ -152,6 +169,22 @@ def _sequence(answers: Answers, start: int) -> list[int]:
     steps = math.ceil(math.log(total / start) / math.log(_GROWTH))
     marks = [min(total, math.floor(start * _GROWTH**i)) for i in range(steps)]
     return sorted({answers.prefix_from(n) for n in (*marks, total)})
+
+
+def _most_promising(answers: Answers, alpha: float) -> int:
+    """The prefix whose p-value would be least if each answer were wrong with probability
+    1 - score; 0 where scores are not calibrated or expect too many errors everywhere."""
+    if not answers.calibrated or not len(answers.score):
+        return 0
+    expected = np.cumsum(1.0 - answers.score)
+    best, promising = 1.0, 0
+    for n in _sequence(answers, answers.prefix_from(min(_SHORTEST, len(answers.score)))):
+        wrong = round(float(expected[n - 1]))
+        if wrong < alpha * n:
+            p = clustered.clustered_tail(wrong, answers.sizes(n), alpha, _LIKELY_CORRELATION)
+            if p < best:
+                best, promising = p, n
+    return promising
 
 
 def _first_prefix(answers: Answers, alpha: float, delta: float, test: Test, forgiven: int) -> int:

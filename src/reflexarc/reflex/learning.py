@@ -22,6 +22,9 @@ from reflexarc.steps.errors import LearnError
 LEVELS = (0.02, 0.05, 0.10)
 _FOLDS = 5
 _MIN_TASKS = 5
+_LEAST_CONFIDENCE = 0.5
+"""No answer acts that is more likely wrong than right, however sure the others are that share
+its certificate."""
 Progress = Callable[[str, float], None]
 
 
@@ -166,11 +169,12 @@ def _certificates(
 ) -> tuple[Certificate, ...]:
     numbers = {task: at for at, task in enumerate(sorted({item.task for item in judged}))}
     eligible = np.array([item.may_act for item in judged], dtype=np.bool_)
+    eligible &= scores >= _LEAST_CONFIDENCE
     wrong = np.array([not item.right for item in judged], dtype=np.bool_)
     task = np.array([numbers[item.task] for item in judged])
     found = certify(
         scores[eligible], wrong[eligible], task[eligible],
-        alphas=tuple(levels), delta=1 - confidence,
+        alphas=tuple(levels), delta=1 - confidence, calibrated=True,
     )  # fmt: skip
     return tuple(
         Certificate(
