@@ -76,7 +76,13 @@ class _Client(asyncio.Protocol):
 @click.option("--large", default=1000, show_default=True, help="Requests per arm of about 100 KB.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the figures.")
 @click.option("--nginx/--no-nginx", "with_nginx", default=True, show_default=True)
-def main(small: int, large: int, json_path: Path | None, with_nginx: bool) -> None:
+@click.option(
+    "--pause-ms",
+    default=4.0,
+    show_default=True,
+    help="Between rounds, so that every request is decided on (0: as fast as it goes).",
+)
+def main(small: int, large: int, json_path: Path | None, with_nginx: bool, pause_ms: float) -> None:
     """Measure what the gateway adds to a request."""
     if with_nginx:
         arms.install_nginx()
@@ -93,7 +99,7 @@ def main(small: int, large: int, json_path: Path | None, with_nginx: bool) -> No
             ports = {"direct": upstream, "reflexarc": gateway}
             if nginx is not None:
                 ports["nginx"] = nginx
-            report = _run(ports, {"small": small, "large": large})
+            report = _run(ports, {"small": small, "large": large}, pause_ms / 1e3)
             report["decisions"] = _decisions(arms.counters(gateway))
     _show(report)
     if json_path is not None:
@@ -102,7 +108,7 @@ def main(small: int, large: int, json_path: Path | None, with_nginx: bool) -> No
     sys.exit(0 if report["passed"] else 1)
 
 
-def _run(ports: dict[str, int], counts: dict[str, int]) -> dict[str, Any]:
+def _run(ports: dict[str, int], counts: dict[str, int], pause_s: float) -> dict[str, Any]:
     import uvloop
 
     sizes: dict[str, Any] = {}
@@ -111,7 +117,7 @@ def _run(ports: dict[str, int], counts: dict[str, int]) -> dict[str, Any]:
         for size, count in counts.items():
             bodies = workload.bodies(size == "large", count + _WARM_UP, seed=len(size))
             click.echo(f"{size}: {count} requests per arm of about {len(bodies[0])} bytes ...")
-            times_ms = runner.run(_measure(ports, bodies))
+            times_ms = runner.run(_measure(ports, bodies, pause_s))
             figures: dict[str, Any] = {
                 arm: {"p50_ms": _quantile(taken, 0.5), "p99_ms": _quantile(taken, 0.99)}
                 for arm, taken in times_ms.items()
@@ -133,7 +139,9 @@ def _run(ports: dict[str, int], counts: dict[str, int]) -> dict[str, Any]:
     return {"sizes": sizes, "nginx": "nginx" in ports, "passed": passed}
 
 
-async def _measure(ports: dict[str, int], bodies: list[bytes]) -> dict[str, list[float]]:
+async def _measure(
+    ports: dict[str, int], bodies: list[bytes], pause_s: float
+) -> dict[str, list[float]]:
     """Milliseconds per request and arm; the arms' order turns from one round to the next."""
     loop = asyncio.get_running_loop()
     clients: dict[str, _Client] = {}
@@ -146,6 +154,8 @@ async def _measure(ports: dict[str, int], bodies: list[bytes]) -> dict[str, list
     try:
         for number, request in enumerate(requests):
             order.append(order.pop(0))
+            if pause_s:
+                await asyncio.sleep(pause_s)
             for arm in order:
                 began_s = time.perf_counter()
                 body = await clients[arm].ask(request)

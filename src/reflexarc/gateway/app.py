@@ -79,6 +79,7 @@ class Gateway:
                     for route in config.route
                     if route.reflex is not None
                 ],
+                niceness=0 if any(route.mode == "live" for route in config.route) else 5,
                 max_depth=config.limits.json_depth,
                 max_consecutive_acts=config.max_consecutive_acts,
             ),

@@ -22,9 +22,11 @@ class ReflexSource(msgspec.Struct, frozen=True):
 
 
 class Setup(msgspec.Struct, frozen=True, tag=True):
-    """First frame to the process."""
+    """First frame to the process. `niceness` is added to its own: where no route is live, nobody
+    waits for it, and it must not take a core from the requests it looks at."""
 
     reflexes: list[ReflexSource]
+    niceness: int = 0
     max_contexts: int = 512
     max_context_bytes: int = 256 * 1024 * 1024
     max_sessions: int = 1024

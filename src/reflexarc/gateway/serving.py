@@ -50,6 +50,7 @@ async def _serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[
             http="httptools",
             ws="none",
             lifespan="off",
+            proxy_headers=False,  # nothing here depends on who the client is
             access_log=False,
             log_level="warning",
             server_header=False,

@@ -85,6 +85,8 @@ def _start(channel: socket.socket, setup: Setup) -> "_Answering | None":
     except OSError as error:
         _send(channel, Failed("artifact_unusable", f"a reflex cannot be read: {error}"))
         return None
+    if hasattr(os, "nice"):
+        os.nice(setup.niceness)
     answering = _Answering(Decider(reflexes, setup, time.perf_counter, time.time), setup)
     gc.collect()
     gc.freeze()  # what is loaded stays; collections need not look at it again
