@@ -98,7 +98,7 @@ def test_every_wrong_act_and_fault_is_printed() -> None:
         call = run.messages[run.steps[number].message]["tool_calls"][0]["function"]
         call["arguments"] = f'{{"planted":"{number}"}}'
     learned = Learned(1, 0, len(run.steps), 0.5, 1000, 0.05, None)
-    report = DemoReport(DemoOptions(tasks=1), True, learned, [judged([run])], 1.0)
+    report = DemoReport(DemoOptions(tasks=1), True, learned, [judged([run])], [], 1.0)
     console = Console(width=200)
     with console.capture() as captured:
         print_report(report, console)

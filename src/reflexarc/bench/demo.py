@@ -6,6 +6,7 @@ its own with an empty prompt cache, and runs all its tasks at once.
 
 import asyncio
 import os
+import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
@@ -19,6 +20,7 @@ import uvloop
 from reflexarc.bench.baseline import Baseline
 from reflexarc.bench.demo_arms import ArmResult, BaselineFront, judge_arm
 from reflexarc.bench.demo_processes import gateway, simulator
+from reflexarc.bench.demo_published import PublishedPoint, measure_published
 from reflexarc.bench.desk.agent import Endpoint, StepRun, System2, TaskRun
 from reflexarc.bench.desk.record import InProcess, run_tasks, session_of
 from reflexarc.bench.desk.system2 import ReturnsDeskSystem2
@@ -30,6 +32,10 @@ from reflexarc.steps.errors import LearnError
 
 _T = TypeVar("_T")
 OnProgress = Callable[[str, float], None]
+BASELINE_ARM = "lpu + baseline"
+REFLEXARC_ARM = "lpu + reflexarc"
+START_WITHIN_S = 2.0
+"""Tasks of an arm start at random within so long, so that they do not ask in step."""
 FALLBACK_MAX_ERROR = 0.10
 """Where the error asked for cannot be certified, this one is tried; the report says so."""
 _REAL_CONCURRENCY = 8  # a real System 2 has rate limits
@@ -70,6 +76,7 @@ class DemoReport(msgspec.Struct, frozen=True):
     scripted: bool
     learned: Learned
     arms: list[ArmResult]
+    published: list[PublishedPoint]
     seconds: float
 
 
@@ -99,8 +106,9 @@ class _Demo:
             arms = self._simulated_arms(tasks, Baseline.learn(sessions), learned)
         else:
             arms = self._real_arms(tasks, options.upstream, learned)
+        published = self._published()
         seconds = time.perf_counter() - began
-        return DemoReport(options, options.upstream is None, learned, arms, seconds)
+        return DemoReport(options, options.upstream is None, learned, arms, published, seconds)
 
     def _record(self) -> list[TaskRun]:
         options = self._options
@@ -135,6 +143,13 @@ class _Demo:
             certificate=reflex.certificate(limit),
         )
 
+    def _published(self) -> list[PublishedPoint]:
+        """The simulators on the published point; meaningless where waits are scaled."""
+        if self._options.upstream is not None or self._options.time_scale != 1:
+            return []
+        self._progress("measuring the published point on both simulators", 0.5)
+        return [_run_loop(measure_published(name, self._folder)) for name in ("gpu", "lpu")]
+
     def _levels(self) -> list[float]:
         """The error asked for, and a looser one for where it cannot be certified."""
         return [self._options.max_error, max(self._options.max_error, FALLBACK_MAX_ERROR)]
@@ -146,15 +161,15 @@ class _Demo:
         for name, profile in (
             ("gpu", "gpu"),
             ("lpu", "lpu"),
-            ("lpu + baseline", "lpu"),
-            ("lpu + reflexarc", "lpu"),
+            (BASELINE_ARM, "lpu"),
+            (REFLEXARC_ARM, "lpu"),
         ):
             log = self._folder / f"{name.replace(' ', '_')}.log"
             with simulator(profile, self._options.time_scale, log) as upstream:
-                if name == "lpu + reflexarc":
+                if name == REFLEXARC_ARM:
                     with self._gateway(upstream, learned) as url:
                         runs = self._run(name, tasks, url)
-                elif name == "lpu + baseline":
+                elif name == BASELINE_ARM:
                     runs = self._run(name, tasks, upstream, front=baseline)
                 else:
                     runs = self._run(name, tasks, upstream)
@@ -188,6 +203,8 @@ class _Demo:
     ) -> list[TaskRun]:
         """Run tasks against an endpoint, or the policy in process where there is none."""
         in_process = url is None
+        draw = random.Random("when tasks start")  # the same for every arm
+        starts_s = [draw.uniform(0, START_WITHIN_S * self._options.time_scale) for _ in tasks]
         usual_steps = 23 * len(tasks)
         done = [0, 0]
 
@@ -224,6 +241,7 @@ class _Demo:
                     model=self._options.model,
                     tool_time_s=0.0 if in_process else self._options.tool_time_ms / 1e3,
                     concurrency=concurrency,
+                    starts_s=None if in_process else starts_s,
                     on_task=on_task,
                     on_step=on_step,
                 )

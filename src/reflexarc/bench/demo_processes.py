@@ -21,10 +21,12 @@ _BANNER = re.compile(r"http://[\d.]+:\d+/v1")
 
 
 @contextmanager
-def simulator(profile: str, time_scale: float, log: Path) -> Generator[str]:
+def simulator(
+    profile: str, time_scale: float, log: Path, *, policy: str = "scripted:returns_desk"
+) -> Generator[str]:
     """A simulated System 2 of its own, its prompt cache empty; gives its base URL."""
     command = ("sim", "--profile", profile, "--port", "0", "--time-scale", str(time_scale))
-    with _child(command, log) as process:
+    with _child((*command, "--policy", policy), log) as process:
         for _ in _until_ready(process, log):
             found = _BANNER.search(log.read_text("utf-8", "replace"))
             if found is not None:

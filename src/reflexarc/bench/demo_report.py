@@ -7,7 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from reflexarc.bench.demo import DemoReport
+from reflexarc.bench.demo import BASELINE_ARM, START_WITHIN_S, DemoReport
 from reflexarc.bench.demo_arms import ArmResult, Escalation, Quantiles
 
 PUBLISHED_STEPS_PER_TASK = 20
@@ -17,7 +17,8 @@ PUBLISHED = (  # arm, step ms, task s, dollars per 10,000 steps
     ("with System 1", 18.2, 3.6, "1.20"),
 )
 _ESCALATIONS_SHOWN = 5
-_LISTED_ONE_BY_ONE = 40  # more than these only crowd out what comes after them
+_LATE_SHARE = 0.02  # of steps: above this, missed deadlines get a sentence of their own
+_LISTED_ONE_BY_ONE = 40  # more of the baseline's would crowd out what comes after them
 
 
 def print_report(report: DemoReport, console: Console) -> None:
@@ -30,8 +31,15 @@ def print_report(report: DemoReport, console: Console) -> None:
     console.print(
         f"Published figures, not measured here: {PUBLISHED_STEPS_PER_TASK} steps a task on "
         "contexts of 25,000 tokens. What a task's published seconds leave after its steps is the "
-        "last column: time that is no model's.\n"
+        "last column: time that is no model's."
     )
+    for point in report.published:
+        console.print(
+            f"The simulated {point.profile} service took {point.latency_ms:,.0f} ms over HTTP for "
+            f"that step ({point.prompt_tokens:,} tokens, {point.cached_tokens} cached, "
+            f"{point.output_tokens} out). In the arms above most of a prompt is cached."
+        )
+    console.print()
     for arm in report.arms:
         _wrong_acts(arm, console)
     _escalations(report.arms[-1], console)
@@ -114,7 +122,7 @@ def _notes(report: DemoReport, console: Console) -> None:
     console.print(
         f"The same {options.tasks} new tasks, tools and tool time ({options.tool_time_ms:.0f} ms a "
         "call) in every arm, "
-        + ("all tasks at once" if report.scripted else "a few tasks at once")
+        + (f"all started within {START_WITHIN_S:.0f} s" if report.scripted else "a few at once")
         + (", waits scaled by " + str(options.time_scale) if options.time_scale != 1 else "")
         + ". A wrong act is a call that System 2, asked at that very step, would not have made; "
         "the interval treats acts as independent. Verified: the database ended as the handbook "
@@ -143,7 +151,7 @@ def _wrong_acts(arm: ArmResult, console: Console) -> None:
         if arm.acted:
             console.print(f"{arm.arm}: no wrong act in {arm.acted}.\n")
         return
-    if arm.wrong <= _LISTED_ONE_BY_ONE:
+    if arm.wrong <= _LISTED_ONE_BY_ONE or arm.arm != BASELINE_ARM:
         console.print(f"[bold]{arm.arm}: every wrong act ({arm.wrong} of {arm.acted})[/bold]")
         for act in arm.wrong_acts:
             _plain(console, f"  {act.task} step {act.step}: acted {act.acted}")
@@ -173,7 +181,14 @@ def _escalations(arm: ArmResult, console: Console) -> None:
         return
     reasons = Counter(one.reason for one in arm.escalations).most_common()
     counted = ", ".join(f"{reason or 'none given'} {n}" for reason, n in reasons)
-    console.print(f"[bold]{arm.arm}: {len(arm.escalations)} escalations[/bold] ({counted}), five:")
+    console.print(f"[bold]{arm.arm}: {len(arm.escalations)} escalations[/bold] ({counted})")
+    late = sum(one.reason == "deadline" for one in arm.escalations)
+    if late > _LATE_SHARE * arm.steps:
+        console.print(
+            f"[bold]{late} of {arm.steps} steps went to System 2 only because no decision came "
+            "within the gateway's deadline:[/bold] this machine was busy, with these agents and "
+            "their simulator or with other work. Coverage is lower for it than on an idle machine."
+        )
     for one in _varied(arm.escalations):
         _plain(console, f"  {one.task} step {one.step}: {one.reason}; System 2: {one.system2}")
     console.print()

@@ -50,15 +50,22 @@ async def run_tasks(
     model: str = MODEL,
     tool_time_s: float = 0.0,
     concurrency: int | None = None,
+    starts_s: Sequence[float] | None = None,
     on_task: Callable[[TaskRun], None] | None = None,
     on_step: Callable[[StepRun], None] | None = None,
 ) -> list[TaskRun]:
     """Run tasks at once (at most `concurrency` of them), each on a database of its own in
-    `folder`, and verify each. A task whose System 2 fails has that as its fault; the rest go on."""
+    `folder`, and verify each. A task whose System 2 fails has that as its fault; the rest go on.
+
+    `starts_s`: when each task starts. Without it all start in the same instant, and since their
+    steps take much the same time they go on asking in the same instants, as no real load does.
+    """
     gate = asyncio.Semaphore(concurrency or len(tasks) or 1)
 
     async def one(number: int, task: DeskTask) -> TaskRun:
         async with gate:
+            if starts_s is not None:
+                await asyncio.sleep(starts_s[number])
             database = build_database(task, folder / f"{number}.sqlite")
             run = TaskRun(task, [], [], 0.0, finished=False)
             try:
