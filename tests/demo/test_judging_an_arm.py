@@ -13,7 +13,7 @@ from reflexarc.bench.demo_arms import ArmResult, BaselineFront, interval, judge_
 from reflexarc.bench.demo_report import print_report
 from reflexarc.bench.desk import ReturnsDeskSystem2, TaskRun, make_task
 from reflexarc.bench.desk.record import InProcess, record, run_tasks, session_of
-from reflexarc.bench.desk.tools import READ_TOOLS
+from reflexarc.bench.desk.schemas import READ_TOOLS
 from reflexarc.bench.desk.world import MODEL
 from reflexarc.sim import load_profiles
 

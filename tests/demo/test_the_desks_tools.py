@@ -6,7 +6,7 @@ import pytest
 
 from reflexarc.bench.desk import TOOLS
 from reflexarc.bench.desk.record import SPECS
-from reflexarc.bench.desk.tools import READ_TOOLS
+from reflexarc.bench.desk.schemas import READ_TOOLS
 from tests.demo.conftest import Hands, Open, task_with
 
 

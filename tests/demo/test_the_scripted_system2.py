@@ -9,7 +9,7 @@ import pytest
 
 from reflexarc.bench.desk import ReturnsDeskSystem2, TaskRun
 from reflexarc.bench.desk.record import SPECS, record, session_of
-from reflexarc.bench.desk.tools import READ_TOOLS
+from reflexarc.bench.desk.schemas import READ_TOOLS
 from reflexarc.steps import Message, ToolCall, decision_items
 
 SEEDS = [f"s2-{n}" for n in range(60)]

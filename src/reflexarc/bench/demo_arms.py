@@ -11,7 +11,7 @@ import numpy as np
 from reflexarc.bench.baseline import Baseline
 from reflexarc.bench.desk.agent import StepRun, System2, TaskRun
 from reflexarc.bench.desk.record import SPECS
-from reflexarc.bench.desk.tools import READ_TOOLS, TOOLS
+from reflexarc.bench.desk.schemas import READ_TOOLS, TOOLS
 from reflexarc.bench.desk.world import DeskTask
 from reflexarc.reflex.certificate import binomial_upper
 from reflexarc.sim import Answer, PlannedCall, Profile

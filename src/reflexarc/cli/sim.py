@@ -1,6 +1,7 @@
 """`reflexarc sim`: the simulated System 2 on a port of this machine."""
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -68,7 +69,9 @@ def command(
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, timeout_graceful_shutdown=_GRACE_S
     )
-    _Server(config, f"simulated System 2 on {where} ({what})").run(sockets=[listener])
+    server = _Server(config, f"simulated System 2 on {where} ({what})")
+    with suppress(KeyboardInterrupt):  # uvicorn has stopped in order, then passes Ctrl-C on
+        server.run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):

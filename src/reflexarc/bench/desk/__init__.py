@@ -7,8 +7,8 @@ scripted System 2, `agent` the loop between them, `outcome` judges the database'
 from reflexarc.bench.desk.agent import TaskRun as TaskRun
 from reflexarc.bench.desk.agent import run_task as run_task
 from reflexarc.bench.desk.outcome import verify as verify
+from reflexarc.bench.desk.schemas import TOOLS as TOOLS
 from reflexarc.bench.desk.system2 import ReturnsDeskSystem2 as ReturnsDeskSystem2
-from reflexarc.bench.desk.tools import TOOLS as TOOLS
 from reflexarc.bench.desk.tools import Desk as Desk
 from reflexarc.bench.desk.world import DeskTask as DeskTask
 from reflexarc.bench.desk.world import build_database as build_database

@@ -8,7 +8,8 @@ from typing import Any, Protocol, cast
 import aiohttp
 import msgspec
 
-from reflexarc.bench.desk.tools import TOOLS, Desk
+from reflexarc.bench.desk.schemas import TOOLS
+from reflexarc.bench.desk.tools import Desk
 from reflexarc.bench.desk.world import MODEL, DeskTask
 from reflexarc.steps.errors import UpstreamError
 

@@ -13,8 +13,9 @@ import xxhash
 
 from reflexarc.bench.desk.agent import MAX_STEPS, StepRun, System2, TaskRun, run_task
 from reflexarc.bench.desk.outcome import verify
+from reflexarc.bench.desk.schemas import TOOLS
 from reflexarc.bench.desk.system2 import ReturnsDeskSystem2
-from reflexarc.bench.desk.tools import TOOLS, Desk
+from reflexarc.bench.desk.tools import Desk
 from reflexarc.bench.desk.world import MODEL, DeskTask, build_database, make_task
 from reflexarc.sim.policy import Policy
 from reflexarc.sim.wire import assistant_message
