@@ -1,15 +1,16 @@
 """Learns and judges on real sessions over several splits; the unit of work of a process pool."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from reflexarc.bench.baseline import Baseline
-from reflexarc.reflex import Evaluation, evaluate, learn
+from reflexarc.reflex import Evaluation, Outcome, learn, outcomes, summarise
 from reflexarc.reflex.learning import tool_effects
 from reflexarc.steps import Message, Session
 from reflexarc.traces import read_sessions, split_sessions
@@ -19,21 +20,34 @@ TEST_SHARE = 0.33
 CONFIDENCE = 0.9
 
 
+Shuffle = Literal["nothing", "outputs", "all texts"]
+"""What is dealt out anew between sessions: contents of tool results, or those of users, assistants
+and tools alike. Calls stay where they are."""
+
+_SHUFFLED_ROLES: Mapping[Shuffle, tuple[str, ...]] = {
+    "nothing": (),
+    "outputs": ("tool",),
+    "all texts": ("tool", "user", "assistant"),
+}
+
+
 class Task(msgspec.Struct, frozen=True):
-    """One learning run: a set, a seed, whether tool outputs are shuffled between sessions."""
+    """One learning run: a set, a seed, what is shuffled between its sessions."""
 
     name: str
     seed: int
-    shuffled: bool = False
+    shuffled: Shuffle = "nothing"
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """What came of it. `certified` are the levels with a certificate; `baseline_exact` is the
-    share of calls the plain baseline guesses exactly, None with shuffled outputs."""
+    """What came of it. `certified` are the levels with a certificate; `from_outputs` counts the
+    answers at any level that took an argument from a tool's result; `baseline_exact` is the share
+    of calls the plain baseline guesses exactly, None where something is shuffled."""
 
     task: Task
     evaluation: Evaluation
     certified: tuple[float, ...]
+    from_outputs: int
     baseline_exact: float | None
 
 
@@ -47,37 +61,47 @@ def measure(tasks: Sequence[Task], processes: int) -> Iterator[Judged]:
 def run(task: Task) -> Judged:
     """Split as `reflexarc split` does, learn, judge."""
     sessions = read_sessions([SESSIONS / f"{task.name}.jsonl.gz"])
-    if task.shuffled:
-        sessions = shuffle_outputs(sessions, task.seed)
+    sessions = shuffle(sessions, _SHUFFLED_ROLES[task.shuffled], task.seed)
     split = split_sessions(sessions, test_share=TEST_SHARE, seed=task.seed)
     train = [sessions[i] for i in split.train]
     test = [sessions[i] for i in split.test]
     reflex = learn(train, confidence=CONFIDENCE)
-    baseline_exact = None
-    if not task.shuffled:
-        effects = tool_effects(train, {})
-        thinking = frozenset(name for name, (effect, _) in effects.items() if effect == "think")
-        calls, exact = Baseline.learn(train).count_exact(test, thinking)
-        baseline_exact = exact / calls
+    found = list(outcomes(reflex, test))
     return Judged(
         task=task,
-        evaluation=evaluate(reflex, test),
+        evaluation=summarise(reflex, test, found),
         certified=tuple(c.max_error for c in reflex.card.certificates if c.threshold is not None),
-        baseline_exact=baseline_exact,
+        from_outputs=sum(any(one.acted.values()) and _from_output(one) for one in found),
+        baseline_exact=None if task.shuffled != "nothing" else _baseline(train, test),
     )
 
 
-def shuffle_outputs(sessions: Sequence[Session], seed: int) -> list[Session]:
-    """The same sessions with the contents of all tool results dealt out anew: no result has
-    anything to do with its call."""
-    contents = [m.content for session in sessions for m in session.messages if m.role == "tool"]
-    random.Random(seed).shuffle(contents)
-    dealt = iter(contents)
+def _from_output(outcome: Outcome) -> bool:
+    call = outcome.decision.call
+    return call is not None and any(s.kind == "tool_result" for s in call.sources.values())
+
+
+def _baseline(train: Sequence[Session], test: Sequence[Session]) -> float:
+    effects = tool_effects(train, {})
+    thinking = frozenset(name for name, (effect, _) in effects.items() if effect == "think")
+    calls, exact = Baseline.learn(train).count_exact(test, thinking)
+    return exact / calls
+
+
+def shuffle(sessions: Sequence[Session], roles: Sequence[str], seed: int) -> list[Session]:
+    """The same sessions with the contents of these roles' messages dealt out anew, each role
+    among its own."""
+    decks: dict[str, Iterator[str]] = {}
+    random_source = random.Random(seed)
+    for role in roles:
+        deck = [m.content for session in sessions for m in session.messages if m.role == role]
+        random_source.shuffle(deck)
+        decks[role] = iter(deck)
 
     def redealt(message: Message) -> Message:
-        if message.role != "tool":
+        if message.role not in decks:
             return message
-        return msgspec.structs.replace(message, content=next(dealt))
+        return msgspec.structs.replace(message, content=next(decks[message.role]))
 
     return [
         msgspec.structs.replace(session, messages=tuple(redealt(m) for m in session.messages))

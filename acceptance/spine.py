@@ -17,7 +17,7 @@ from statistics import mean
 
 from acceptance import front, size
 from acceptance.lines import Lines
-from acceptance.quality import SESSIONS, Judged, Task, measure
+from acceptance.quality import SESSIONS, Judged, Shuffle, Task, measure
 from reflexarc.reflex.certificate import clustered_test
 from reflexarc.reflex.evaluation import level_name
 from reflexarc.reflex.simulate import empirical_error, violation_rate
@@ -129,14 +129,33 @@ def _mean_of(judged: list[Judged], quantile: str) -> float:
 
 
 def _toys(lines: Lines, processes: int) -> None:
-    certified: list[str] = []
-    for judged in measure([Task(RETAIL, seed, shuffled=True) for seed in SEEDS], processes):
+    kinds: tuple[Shuffle, ...] = ("outputs", "all texts")
+    tasks = [Task(RETAIL, seed, shuffled) for shuffled in kinds for seed in SEEDS]
+    found: dict[Shuffle, list[Judged]] = {kind: [] for kind in kinds}
+    for judged in measure(tasks, processes):
+        found[judged.task.shuffled].append(judged)
+        cell = judged.evaluation.certified["0.10"]
         levels = ", ".join(f"{level:.0%}" for level in judged.certified) or "nothing"
-        lines.say(f"      outputs shuffled, seed {judged.task.seed}: certified {levels}")
-        certified += [f"{level:.0%} at seed {judged.task.seed}" for level in judged.certified]
+        lines.say(
+            f"      {judged.task.shuffled} shuffled, seed {judged.task.seed}: certified {levels}; "
+            f"{cell.answered} answers at 10%, {cell.errors} wrong, {judged.from_outputs} of all "
+            "answers took a value from an output"
+        )
+    # what a user says in so many words can still be looked up when outputs are shuffled; nothing
+    # that depends on an output can
+    taken = sum(judged.from_outputs for judged in found["outputs"])
+    what = "retail, tool outputs shuffled between sessions, 5 splits: certified answers"
+    lines.add("3.2", f"{what} that take a value from an output", "0", str(taken), taken == 0)
+    for level in LEVELS:
+        _pooled(lines, "3.3", "retail, tool outputs shuffled", found["outputs"], level)
+    certified = [
+        f"{level:.0%} at seed {judged.task.seed}"
+        for judged in found["all texts"]
+        for level in judged.certified
+    ]
     lines.add(
-        "3.2",
-        f"retail with tool outputs shuffled between sessions, {len(SEEDS)} splits: certified",
+        "3.4",
+        "retail, all texts shuffled between sessions, 5 splits: certified",
         "nothing at any level",
         ", ".join(certified) or "nothing",
         not certified,
@@ -163,11 +182,11 @@ def _validity(lines: Lines) -> None:
             )
             broken[procedure] = max(broken[procedure], trials.violated)
     what = "drawn tasks, correlation 0 to .3: certificates at 10% that are broken"
-    lines.at_most("3.3", f"{what}, as shipped", broken[clustered_test], 0.12)
+    lines.at_most("3.5", f"{what}, as shipped", broken[clustered_test], 0.12)
     lines.add(
-        "3.4",
+        "3.6",
         f"{what}, with the empirical error as the bound",
-        "more than 3.3 allows",
+        "more than 3.5 allows",
         f"{broken[empirical_error]:.3g}",
         broken[empirical_error] > 0.12,
     )
