@@ -176,6 +176,7 @@ def trials(
     decisions_per_task: float = 6.0,
     icc: float = 0.5,
     shared: bool = False,
+    calibrated: bool = False,
     repetitions: int = REPETITIONS,
 ) -> Trials:
     return violation_rate(
@@ -189,6 +190,7 @@ def trials(
         repetitions=repetitions,
         seed=4,
         shared=shared,
+        calibrated=calibrated,
     )
 
 
@@ -212,6 +214,25 @@ def test_the_promise_is_kept_where_error_rises_as_confidence_falls(icc: float) -
     found = trials(clustered_test, rising, tasks=120, decisions_per_task=4.0, icc=icc)
     assert found.violated <= tolerated(REPETITIONS)
     assert found.certified > 0.3  # and not by certifying nothing
+
+
+@pytest.mark.parametrize("icc", [0.0, 0.5])
+def test_scores_that_mislead_about_where_to_begin_do_not_break_the_promise(icc: float) -> None:
+    found = trials(clustered_test, just_above, icc=icc, calibrated=True)
+    assert found.violated <= tolerated(REPETITIONS)
+
+
+def test_scores_that_hold_certify_more() -> None:
+    random = np.random.default_rng(11)
+    told, untold = [], []
+    for _ in range(40):
+        score = random.beta(12.0, 0.6, 400)
+        wrong = random.random(400) > score
+        task = random.integers(0, 100, 400)
+        for found, calibrated in ((told, True), (untold, False)):
+            (one,) = certify(score, wrong, task, alphas=(LEVEL,), calibrated=calibrated)
+            found.append(one.n if one.granted else 0)
+    assert np.mean(told) > 1.05 * np.mean(untold) > 0.0
 
 
 def test_without_a_bound_the_promise_is_broken_far_beyond_chance() -> None:

@@ -41,6 +41,7 @@ def violation_rate(
     repetitions: int,
     seed: int,
     shared: bool = False,
+    calibrated: bool = False,
 ) -> Trials:
     """Draws `tasks` tasks, certifies at error `alpha` and confidence 1 - delta, and compares with
     the true error among answers above the threshold; `repetitions` times.
@@ -49,7 +50,8 @@ def violation_rate(
     hold many. Errors of one task have the intra-class correlation `icc` where the curve is flat:
     by a beta-distributed difficulty per task (thinned by score where it is not flat), or, with
     `shared`, by a cause that hits some answers of a task alike, which is not the law that the
-    shipped procedure assumes.
+    shipped procedure assumes. `calibrated`: the procedure takes scores for probabilities, which
+    they are only if the curve is 1 - score.
     """
     random = np.random.default_rng(seed)
     error = error_curve(_POPULATION)
@@ -58,7 +60,7 @@ def violation_rate(
     violated = certified = 0
     coverage = 0.0
     for _ in range(repetitions):
-        answers = _draw(random, tasks, decisions_per_task, icc, error_curve, shared)
+        answers = _draw(random, tasks, decisions_per_task, icc, error_curve, shared, calibrated)
         n, _failed = fixed_sequence(answers, alpha, delta, procedure)
         if n:
             threshold = answers.score[n - 1]
@@ -105,6 +107,7 @@ def _draw(
     icc: float,
     error_curve: ErrorCurve,
     shared: bool,
+    calibrated: bool,
 ) -> Answers:
     sizes = 1 + random.poisson(random.gamma(2.0, (decisions_per_task - 1.0) / 2.0, tasks))
     task = np.repeat(np.arange(tasks), sizes)
@@ -121,7 +124,7 @@ def _draw(
         spread = (1.0 - icc) / icc
         difficulty = random.beta(most * spread, (1.0 - most) * spread, tasks)
         wrong = random.random(len(task)) < difficulty[task] * error / most
-    return Answers(score, wrong, task)
+    return Answers(score, wrong, task, calibrated=calibrated)
 
 
 def _anova_correlation(sizes: NDArray[np.int64], errors: NDArray[np.int64]) -> float:
