@@ -1,0 +1,123 @@
+"""A reflex that raises, hangs, dies or is late: the request goes to System 2, and it is told."""
+
+import asyncio
+import os
+import time
+from typing import Any
+
+from reflexarc.gateway.system1 import System1Limits
+
+
+def _say(desk: Any, text: str) -> dict[str, Any]:
+    request = desk.request()
+    request["messages"].append({"role": "user", "content": text})
+    return request
+
+
+async def test_a_reflex_that_raises_escalates(
+    start: Any, upstream: Any, desk: Any, capfd: Any
+) -> None:
+    gateway = await start(loader="moody", mode="live")
+    answer = await gateway.chat(_say(desk, "raise"))
+    assert (answer.status, answer.decision) == (200, "live; escalate; system1_error")
+    assert len(upstream.received) == 1
+    assert (await gateway.chat(_say(desk, "fine"))).decision.startswith("live; act")
+    assert (await gateway.metrics())['reflexarc_system1_trouble_total{kind="error"}'] == 1
+    said = capfd.readouterr().err
+    assert "RuntimeError" in said
+    assert "secret" not in said
+
+
+async def test_a_reflex_that_hangs_escalates_and_is_replaced(
+    start: Any, upstream: Any, desk: Any
+) -> None:
+    gateway = await start(
+        loader="moody", mode="live", deadline_ms=50.0, system1=System1Limits(hang_s=0.3)
+    )
+    before = gateway.gateway.system1.pid
+    answer = await gateway.chat(_say(desk, "hang"))
+    assert (answer.status, answer.decision) == (200, "live; escalate; deadline")
+    assert len(upstream.received) == 1
+    await gateway.eventually(
+        lambda found: (
+            found.get('reflexarc_system1_trouble_total{kind="hang"}') == 1
+            and found["reflexarc_system1_up"] == 1
+        )
+    )
+    assert gateway.gateway.system1.pid != before
+    assert not _alive(before)
+    # A fresh process has to warm up: what is asked is that it decides, not how fast.
+    answers = [await gateway.chat(_say(desk, "fine")) for _ in range(5)]
+    assert any(answer.decision.startswith("live; act") for answer in answers)
+    health = (await gateway.get("/healthz")).json
+    assert health == {"status": "ok", "system1": "up", "system1_restarts": 1}
+
+
+async def test_a_process_that_dies_escalates_and_is_replaced(
+    start: Any, upstream: Any, desk: Any
+) -> None:
+    gateway = await start(loader="moody", mode="live")
+    answer = await gateway.chat(_say(desk, "die"))
+    assert (answer.status, answer.decision) == (200, "live; escalate; system1_down")
+    ready = await gateway.get("/readyz")
+    assert (ready.status, ready.json["degraded"]) == (200, True)
+    assert (await gateway.chat(_say(desk, "fine"))).decision == "live; escalate; system1_down"
+    assert len(upstream.received) == 2
+    await gateway.eventually(lambda found: found["reflexarc_system1_up"] == 1)
+    assert (await gateway.chat(_say(desk, "fine"))).decision.startswith("live; act")
+    assert (await gateway.metrics())['reflexarc_system1_trouble_total{kind="died"}'] == 1
+
+
+async def test_a_decision_that_is_late_escalates_at_its_deadline(start: Any, desk: Any) -> None:
+    gateway = await start(loader="moody", mode="live", deadline_ms=20.0)
+    began_s = time.perf_counter()
+    answer = await gateway.chat(_say(desk, "slow"))
+    assert answer.decision == "live; escalate; deadline"
+    assert time.perf_counter() - began_s < 0.29  # the decision takes 0.3 s
+    assert (await gateway.metrics())['reflexarc_system1_trouble_total{kind="deadline"}'] == 1
+
+
+async def test_shadow_does_not_wait_for_a_reflex_that_hangs(
+    start: Any, upstream: Any, desk: Any
+) -> None:
+    gateway = await start(loader="moody", mode="shadow")
+    answer = await asyncio.wait_for(gateway.chat(_say(desk, "hang")), 1.5)
+    assert (answer.status, answer.decision) == (200, "shadow; pending")
+    assert len(upstream.received) == 1
+
+
+async def test_a_full_queue_goes_without_decisions(start: Any, upstream: Any, desk: Any) -> None:
+    gateway = await start(
+        loader="moody", mode="shadow", system1=System1Limits(max_waiting=2, hang_s=60)
+    )
+    answers = [await gateway.chat(_say(desk, "hang")) for _ in range(5)]
+    assert [answer.status for answer in answers] == [200] * 5
+    assert (await gateway.metrics())['reflexarc_system1_trouble_total{kind="busy"}'] == 3
+    assert len(upstream.received) == 5
+
+
+async def test_the_native_endpoint_escalates_plainly(start: Any, desk: Any) -> None:
+    gateway = await start(loader="moody", system1=System1Limits(hang_s=0.3))
+    for text, reason in (("raise", "system1_error"), ("hang", "system1_down")):
+        body = _say(desk, text)
+        del body["model"]
+        answer = await gateway.post("/api/v1/reflex", body)
+        assert answer.status == 200
+        assert (answer.json["decision"], answer.json["reason"]) == ("escalate", reason)
+        assert answer.json["calls"] == []
+
+
+async def test_its_process_ends_with_the_gateway_even_if_it_hangs(start: Any, desk: Any) -> None:
+    gateway = await start(loader="moody", mode="shadow")
+    pid = gateway.gateway.system1.pid
+    await gateway.chat(_say(desk, "hang"))
+    await gateway.gateway.close()
+    assert not _alive(pid)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
