@@ -223,16 +223,17 @@ def test_scores_that_mislead_about_where_to_begin_do_not_break_the_promise(icc: 
 
 
 def test_scores_that_hold_certify_more() -> None:
+    """Where all answers are good, an early error must not end the sequence before it began."""
     random = np.random.default_rng(11)
     told, untold = [], []
     for _ in range(40):
-        score = random.beta(12.0, 0.6, 400)
+        score = random.uniform(0.95, 0.99, 400)
         wrong = random.random(400) > score
         task = random.integers(0, 100, 400)
         for found, calibrated in ((told, True), (untold, False)):
             (one,) = certify(score, wrong, task, alphas=(LEVEL,), calibrated=calibrated)
             found.append(one.n if one.granted else 0)
-    assert np.mean(told) > 1.05 * np.mean(untold) > 0.0
+    assert np.mean(told) > 1.2 * np.mean(untold) > 0.0
 
 
 def test_without_a_bound_the_promise_is_broken_far_beyond_chance() -> None:
