@@ -96,21 +96,28 @@ def test_a_step_is_answered_only_if_all_its_items_are() -> None:
     assert answered_steps(found, "0.05") == {("s", 3)}
 
 
-def test_examples_are_the_surest_wrong_answers() -> None:
+def test_examples_are_the_surest_wrong_answer_of_each_task() -> None:
     sure = msgspec.structs.replace(
-        outcome("get", exact=False, acted=True, message=1),
+        outcome("get", exact=False, acted=True),
         decision=Decision("act", "certified", ProposedCall("get", {"id": "sure"}, 0.99), 0.99),
     )
-    found = [outcome("get", exact=False, acted=True), sure, outcome("get", exact=True, acted=True)]
-    session = Session(
-        "s", "s", (),
-        (Message("user", "which?"), Message("assistant", "", (ToolCall("c", "get", {"id": "y"}),))),
-    )  # fmt: skip
-    first, second = wrong_answers(found, [session], "0.05", {"get": "read"})
+    elsewhere = msgspec.structs.replace(
+        outcome("get", exact=False, acted=True), session="z", task="z"
+    )
+    found = [
+        outcome("get", exact=False, acted=True),
+        sure,
+        elsewhere,
+        outcome("get", exact=True, acted=True),
+    ]
+    call = ToolCall("c", "get", {"id": "y"})
+    messages = (Message("user", "which?"), Message("assistant", "", (call,)))
+    sessions = [Session(name, name, (), messages) for name in ("s", "z")]
+    first, second = wrong_answers(found, sessions, "0.05", {"get": "read"})
     assert first.system_1 == 'get({"id":"sure"})'
     assert first.system_2 == 'get({"id":"y"})'
     assert first.after == "user: which?"
-    assert second.confidence == 0.9
+    assert (second.session, second.confidence) == ("z", 0.9)
 
 
 def shop(count: int) -> list[Session]:

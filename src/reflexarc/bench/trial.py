@@ -246,8 +246,8 @@ def wrong_answers(
     level: str | None,
     effects: Mapping[str, Effect],
 ) -> tuple[Example, ...]:
-    """The surest wrong answers: those that would have been given at a level, or, where it is
-    None, wrong guesses at reads."""
+    """The surest wrong answer of each of the first few tasks: those that would have been given at
+    a level, or, where it is None, wrong guesses at reads."""
     by_id = {session.id: session for session in sessions}
     wrong = [
         one
@@ -257,7 +257,10 @@ def wrong_answers(
         and (one.acted[level] if level else effects.get(one.decision.call.name) == "read")
     ]
     wrong.sort(key=lambda one: (-one.decision.confidence, one.session, one.message))
-    return tuple(_example(one, by_id[one.session]) for one in wrong[:_EXAMPLES])
+    surest: dict[str, Outcome] = {}
+    for one in wrong:
+        surest.setdefault(one.task, one)
+    return tuple(_example(one, by_id[one.session]) for one in list(surest.values())[:_EXAMPLES])
 
 
 def _example(outcome: Outcome, session: Session) -> Example:

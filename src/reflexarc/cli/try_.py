@@ -20,6 +20,7 @@ from reflexarc.sim import load_profiles
 from reflexarc.steps import Effect
 
 _EXAMPLE_CHARS = 160
+_ID_CHARS = 40
 
 
 @click.command(name="try")
@@ -184,7 +185,7 @@ def _show_examples(console: Console, learned: Learned) -> None:
 
 def _show_example(console: Console, number: int, example: Example) -> None:
     console.print(
-        f"  {number}. session {_plain(example.session)}, message {example.message}, "
+        f"  {number}. session {_plain(_short(example.session, _ID_CHARS))}, message {example.message}, "
         f"confidence {example.confidence:.2f}"
     )
     for who, text in (
@@ -219,9 +220,9 @@ def _saved(saved: float, whole: float) -> str:
     return f"{share:.1%} saved" if share >= 0 else f"{-share:.1%} more"
 
 
-def _short(text: str) -> str:
+def _short(text: str, chars: int = _EXAMPLE_CHARS) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _EXAMPLE_CHARS else f"{line[: _EXAMPLE_CHARS - 1]}…"
+    return line if len(line) <= chars else f"{line[: chars - 1]}…"
 
 
 def _plain(text: str) -> str:
