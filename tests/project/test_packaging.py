@@ -1,7 +1,11 @@
 """The lock files fit pyproject.toml, carry hashes, and name no index."""
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +61,29 @@ def test_every_locked_package_has_a_hash_and_no_index_is_named(lock: str) -> Non
     assert len(entries) == len(PINNED.findall(text))
     assert all("--hash=sha256:" in entry for entry in entries)
     assert "://" not in text
+
+
+def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(REPOSITORY / "src", source / "src", ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, source / name)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
+         "--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(source)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = set(archive.namelist())
+    expected = {
+        str(path.relative_to(source / "src"))
+        for path in (source / "src" / "reflexarc").rglob("*")
+        if path.is_file()
+    }
+    assert expected - packed == set()
+    assert any(name.endswith("licenses/LICENSE") for name in packed)
 
 
 def test_python_versions_agree() -> None:

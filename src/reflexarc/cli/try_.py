@@ -184,10 +184,9 @@ def _show_examples(console: Console, learned: Learned) -> None:
 
 
 def _show_example(console: Console, number: int, example: Example) -> None:
-    console.print(
-        f"  {number}. session {_plain(_short(example.session, _ID_CHARS))}, message {example.message}, "
-        f"confidence {example.confidence:.2f}"
-    )
+    session = _plain(_short(example.session, _ID_CHARS))
+    where = f"session {session}, message {example.message}"
+    console.print(f"  {number}. {where}, confidence {example.confidence:.2f}")
     for who, text in (
         ("after", example.after),
         ("System 1", example.system_1),

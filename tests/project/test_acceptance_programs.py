@@ -1,0 +1,86 @@
+"""An acceptance run is only passed by lines that were measured and hold."""
+
+import random
+from pathlib import Path
+
+import pytest
+from acceptance import lines as acceptance_lines
+from acceptance.lines import Lines
+from acceptance.quality import shuffle
+from acceptance.report import numbers, render
+
+from reflexarc.steps import Message, Session
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(acceptance_lines, "RESULTS", tmp_path)
+    return tmp_path
+
+
+def test_lines_that_hold_pass_and_one_that_is_short_does_not(results: Path) -> None:
+    run = Lines("spine", cores=2)
+    run.at_least("2.1", "agreement", 0.64, 0.63)
+    run.at_most("2.9", "p50", 0.5, 1.0, " ms")
+    assert run.finish() == 0
+    run.at_least("2.2", "reads", 0.7699, 0.77)
+    assert run.finish() == 1
+    page = render(results)
+    assert "| 2.1 | agreement | >= 0.63 | 0.64 | yes |" in page
+    assert "| 2.2 | reads | >= 0.77 | 0.7699 | **no** |" in page
+    assert "short: 2.2" in page
+    assert "| agreement | >= 0.63 | 0.64 |" in numbers(results)
+
+
+def test_a_part_that_cannot_be_measured_is_short_and_the_next_still_runs(results: Path) -> None:
+    run = Lines("spine", cores=2)
+
+    def fails() -> None:
+        raise RuntimeError("no such thing")
+
+    run.part("4", "The gateway", fails)
+    run.part("5", "Latency", lambda: run.at_most("5.1", "added", 0.1, 0.4))
+    assert run.finish() == 1
+    page = render(results)
+    assert "RuntimeError: no such thing" in page
+    assert "| 5.1 | added | <= 0.4 | 0.1 | yes |" in page
+
+
+def test_a_run_without_a_line_is_not_passed(results: Path) -> None:
+    run = Lines("spine", cores=2)
+    run.skip("quality")
+    assert run.finish() == 1
+    assert "Left out of this run: quality." in render(results)
+
+
+def test_a_run_that_is_not_to_be_written_is_not(results: Path) -> None:
+    run = Lines("spine", cores=2)
+    run.at_least("1", "x", 1, 1)
+    assert run.finish(write=False) == 0
+    assert list(results.iterdir()) == []
+
+
+def test_other_figures_are_shown_as_they_are(results: Path) -> None:
+    (results / "latency.json").write_text('{"sizes": {"small": {"p50": 0.123456}}, "n": [1, 2]}')
+    page = render(results)
+    assert "| sizes.small.p50 | 0.1235 |" in page
+    assert "| n[1] | 2 |" in page
+
+
+def test_shuffling_moves_contents_between_sessions_and_loses_none() -> None:
+    draw = random.Random(1)
+    sessions = [
+        Session(
+            f"s{n}", f"t{n}", (),
+            (Message("user", f"u{n}"), Message("tool", f"r{draw.random()}"), Message("assistant")),
+        )
+        for n in range(20)
+    ]  # fmt: skip
+    shuffled = shuffle(sessions, ("tool",), seed=3)
+
+    def contents(given: list[Session], role: str) -> list[str]:
+        return [m.content for s in given for m in s.messages if m.role == role]
+
+    assert contents(shuffled, "user") == contents(sessions, "user")
+    assert contents(shuffled, "tool") != contents(sessions, "tool")
+    assert sorted(contents(shuffled, "tool")) == sorted(contents(sessions, "tool"))
