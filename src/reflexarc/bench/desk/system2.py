@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from reflexarc.bench.desk.world import FREQUENT_RETURNS, MODEL, REVIEW_OVER_CENTS
-from reflexarc.sim.policy import Answer, PlannedCall
+from reflexarc.sim.policy import Answer, PlannedCall, UnknownConversationError
 from reflexarc.steps import Message, ToolSpec
 
 _QUEUE = re.compile(r"\bQ-\d{4}[A-Z]\b")
@@ -77,7 +77,17 @@ class ReturnsDeskSystem2:
         return MODEL
 
     def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Answer:  # noqa: ARG002 - fits Policy
-        """The next step of a returns-desk conversation."""
+        """The next step of a returns-desk conversation. Raises `UnknownConversationError` where
+        results are not what this desk's tools answer."""
+        try:
+            return self._next(messages)
+        except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise UnknownConversationError(
+                "a tool result in this conversation is not one of the returns desk's tools "
+                f"({type(error).__name__}: {error}); run its own tools"
+            ) from error
+
+    def _next(self, messages: Sequence[Message]) -> Answer:
         opening = next((m.content for m in messages if m.role == "user"), "")
         found = _QUEUE.search(opening)
         if found is None:
