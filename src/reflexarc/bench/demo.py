@@ -1,7 +1,7 @@
 """The demo: learn from some returns-desk tasks, run new ones on four arms, compare.
 
 Every arm has the same new tasks, tools, tool time and System 2; each has a simulator process of
-its own with an empty prompt cache, and runs all its tasks at once.
+its own with an empty prompt cache, and runs all its tasks side by side.
 """
 
 import asyncio
@@ -89,7 +89,8 @@ class _Demo:
     def __init__(self, options: DemoOptions, folder: Path, progress: OnProgress) -> None:
         self._options = options
         self._folder = folder
-        self._progress = progress
+        # A bar that is full stops its clock, and there is always something left to do.
+        self._progress: OnProgress = lambda what, share: progress(what, min(share, 0.99))
         self._policy = ReturnsDeskSystem2()
         self._reflex_path = folder / "returns_desk.reflex"
         self._api_key = os.environ.get(options.api_key_env) if options.upstream else None
@@ -209,7 +210,7 @@ class _Demo:
         done = [0, 0]
 
         def show() -> None:
-            share = max(done[0] / len(tasks), min(0.99, done[1] / usual_steps))
+            share = max(done[0] / len(tasks), done[1] / usual_steps)
             self._progress(f"{label}: {done[0]}/{len(tasks)} tasks, {done[1]} steps", share)
 
         def on_task(_: TaskRun) -> None:
@@ -251,7 +252,7 @@ class _Demo:
 
     def _judge(self, name: str, runs: list[TaskRun], profile: str | None) -> ArmResult:
         options = self._options
-        self._progress(f"{name}: putting every act to System 2", 0.99)
+        self._progress(f"{name}: putting every act to System 2", 1.0)
 
         async def judge() -> ArmResult:
             async with aiohttp.ClientSession() as http:

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from reflexarc.bench.demo import BASELINE_ARM, START_WITHIN_S, DemoReport
 from reflexarc.bench.demo_arms import ArmResult, Escalation, Quantiles
+from reflexarc.sim import load_profiles
 
 PUBLISHED_STEPS_PER_TASK = 20
 PUBLISHED = (  # arm, step ms, task s, dollars per 10,000 steps
@@ -128,6 +129,13 @@ def _notes(report: DemoReport, console: Console) -> None:
         "the interval treats acts as independent. Verified: the database ended as the handbook "
         "wants it, whatever way led there. Cached input is priced as cached; acts cost no tokens."
     )
+    if report.scripted:
+        prices = "; ".join(
+            f"{name} {profile.usd_per_million_input}, {profile.usd_per_million_cached_input}, "
+            f"{profile.usd_per_million_output}"
+            for name, profile in load_profiles().items()
+        )
+        console.print(f"Dollars per million tokens of input, cached input, output: {prices}.")
     for arm in report.arms:
         for fault in arm.faults[:5]:
             console.print(f"[bold]{arm.arm}: not verified:[/bold] {fault}", highlight=False)
