@@ -33,33 +33,29 @@ def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None
     """
     import uvloop  # absent on Windows, where nothing else of this module is missed
 
-    # The server raises the signal again once it has stopped: by then it means nothing more.
-    before = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+    server = uvicorn.Server(_server_config(gateway))
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        # While it serves, the server has handlers of its own; it raises the signal again once it
+        # has stopped. Before and after, this one keeps the default from ending the process.
+        del number, frame
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(gateway, listener, on_ready))
+            runner.run(_serve(gateway, server, listener, on_ready))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-async def _serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None]) -> None:
-    server = uvicorn.Server(
-        uvicorn.Config(
-            gateway,  # pyright: ignore[reportArgumentType] - its scope is typed as any mapping
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            proxy_headers=False,  # nothing here depends on who the client is
-            access_log=False,
-            log_level="warning",
-            server_header=False,
-            date_header=False,
-            # Upstreams and load balancers keep connections longer than the usual five seconds.
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=max(1, round(gateway.config.grace_s)),
-        )
-    )
+async def _serve(
+    gateway: Gateway,
+    server: uvicorn.Server,
+    listener: socket.socket,
+    on_ready: Callable[[], None],
+) -> None:
     try:
         await gateway.start()
         on_ready()
@@ -68,6 +64,18 @@ async def _serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[
         await gateway.close()
 
 
-def _ignore(number: int, frame: FrameType | None) -> None:
-    """Stands in for the default, which would end the process by the signal."""
-    del number, frame
+def _server_config(gateway: Gateway) -> uvicorn.Config:
+    return uvicorn.Config(
+        gateway,  # pyright: ignore[reportArgumentType] - its scope is typed as any mapping
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        proxy_headers=False,  # nothing here depends on who the client is
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        date_header=False,
+        # Upstreams and load balancers keep connections longer than the usual five seconds.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=max(1, round(gateway.config.grace_s)),
+    )

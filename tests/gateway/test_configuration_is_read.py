@@ -1,0 +1,78 @@
+"""`reflexarc.toml`: what is unknown is refused, with its line and the nearest key."""
+
+from pathlib import Path
+
+import pytest
+
+from reflexarc.gateway.config import GatewayConfig, load_config
+from reflexarc.steps.errors import ConfigError
+
+ROUTE = '[[route]]\nupstream = "http://h:1/v1"\n'
+
+
+def _read(tmp_path: Path, text: str) -> GatewayConfig:
+    path = tmp_path / "reflexarc.toml"
+    path.write_text(text)
+    return load_config(path)
+
+
+def test_a_route_needs_only_its_upstream(tmp_path: Path) -> None:
+    config = _read(tmp_path, ROUTE)
+    assert (config.host, config.port) == ("127.0.0.1", 8411)
+    route = config.route[0]
+    assert (route.mode, route.path, route.max_error, route.deadline_ms) == (
+        "shadow",
+        "/v1",
+        0.05,
+        5.0,
+    )
+    assert config.limits.body_bytes == 32 * 1024 * 1024
+
+
+def test_every_section_is_read(tmp_path: Path) -> None:
+    config = _read(
+        tmp_path,
+        'host = "::1"\nport = 1\ngrace_s = 2.5\nmax_consecutive_acts = 3\n'
+        "[limits]\nbody_bytes = 10\n[timeouts]\nconnect_s = 1.5\n[system1]\nhang_s = 9.0\n"
+        + ROUTE
+        + 'mode = "live"\nreflex = "a.reflex"\nmax_error = 0.1\ndeadline_ms = 7.5\n',
+    )
+    assert (config.limits.body_bytes, config.timeouts.connect_s) == (10, 1.5)
+    assert (config.system1.hang_s, config.route[0].mode) == (9.0, "live")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "missing required field `route`"),
+        ("route = []", "at least one"),
+        ("port = \n", "line 1"),
+        (ROUTE + 'mod = "live"', ":3: route.mod is not known; did you mean mode?"),
+        (ROUTE + "[timeout]\n", ":3: timeout is not known; did you mean timeouts?"),
+        (ROUTE + "[limits]\nbody = 3\n", ":4: limits.body is not known"),
+        (ROUTE + 'mode = "on"', "line 3"),
+        (ROUTE + 'mode = "live"', "needs a reflex"),
+        (ROUTE + "max_error = 1.5", "between 0 and 1"),
+        (ROUTE + "deadline_ms = 0.0", "deadline_ms"),
+        (ROUTE + 'dialect = "messages"', "does not work yet"),
+        (ROUTE + 'dialect = "klingon"', "no dialect"),
+        (ROUTE + 'path = "v1"', "must look like /v1"),
+        (ROUTE + 'path = "/v1/"', "must look like /v1"),
+        (ROUTE + ROUTE, "another route has the path /v1"),
+        ('[[route]]\nupstream = "h:1"', "must be a URL"),
+        ('[[route]]\nupstream = "ftp://h/v1"', "must be a URL"),
+        ("port = 99999\n" + ROUTE, "port"),
+        ('port = "8411"\n' + ROUTE, "line 1"),
+        (ROUTE + "[limits]\nbody_bytes = 0\n", "more than 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _read(tmp_path, text)
+    assert said in str(caught.value)
+    assert "reflexarc.toml" in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path / "none.toml")
