@@ -95,3 +95,12 @@ def test_a_declared_effect_wins_over_the_guess() -> None:
     locked = learn(some, max_error=0.1, effects={"get_order": "write", "track_parcel": "write"})
     judged = evaluate(locked, parcels.sessions(100, 110))
     assert all(level.answered == 0 for level in judged.certified.values())
+
+
+def test_more_items_than_fit_in_memory_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reflexarc.reflex.fit.MAX_ITEMS", 150)
+    some = parcels.sessions(0, 60)
+    sampled = learn(some)
+    assert sampled.card.items > 300
+    judged = evaluate(sampled, parcels.sessions(100, 120))
+    assert judged.call_exact_top1 > 0.8

@@ -22,10 +22,14 @@ from reflexarc.reflex.history import HistoryFeatures, VocabularyLearner
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.sources import SourceLearner, Sources
+from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Session, ToolCall
 from reflexarc.steps.errors import LearnError
 
 _NEGATIVES = 40
+MAX_ITEMS = 30_000
+"""Items a predictor is trained on; of more, a random share (memory: about 6 kB an item). What
+stands where, and which words occur, is still counted over all of them."""
 _FEW_CLASSES = 20
 _TOOL_TREES: dict[str, Any] = {
     "num_leaves": 16,
@@ -51,8 +55,10 @@ _ARGUMENT_ROUNDS = 150
 def fit_predictor(sessions: Sequence[Session], thinking: Collection[str]) -> Predictor:
     """Learn which call comes next. `thinking` names the tools that only record a thought."""
     source_learner, vocabulary_learner = SourceLearner(), VocabularyLearner()
+    items = 0
     for session in sessions:
         for context, item in replay(session):
+            items += 1
             if item.recorded is not None and item.recorded.name not in thinking:
                 source_learner.observe(context, item.recorded, session.task)
             vocabulary_learner.observe(context, session.task)
@@ -64,8 +70,11 @@ def fit_predictor(sessions: Sequence[Session], thinking: Collection[str]) -> Pre
     vocabulary = vocabulary_learner.finish(sources)
     features = HistoryFeatures(vocabulary, sources)
     rows = _Rows(sources, features)
+    drawn = np.random.default_rng(1)
     for session in sessions:
         for context, item in replay(session):
+            if items > MAX_ITEMS and drawn.random() >= MAX_ITEMS / items:
+                continue
             call = item.recorded
             if call is not None and call.name in thinking:
                 call = None
@@ -114,13 +123,13 @@ class _Rows:
                 self._right.append(right[kept])
             chosen = chosen.then(taken)
 
-    def tool_forest(self) -> "Any":
+    def tool_forest(self) -> Forest:
         count = len(self._class) + 1
         parameters = {**_TOOL_TREES, "objective": "multiclass", "num_class": count}
         rounds = 80 if count <= _FEW_CLASSES else 40
         return train(np.stack(self._vectors), np.array(self._classes), parameters, rounds)
 
-    def argument_forest(self) -> "Any":
+    def argument_forest(self) -> Forest:
         if not self._matrices:
             features = np.zeros((2, len(FEATURES)), dtype=np.float32)
             return train(features, np.array([0, 1]), _ARGUMENT_TREES, 1)
