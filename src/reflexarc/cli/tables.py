@@ -20,6 +20,7 @@ from reflexarc.steps.errors import InputError, SessionLineError
 from reflexarc.traces import Recording, read_recording
 
 _MAX_BAD_LINES_SHOWN = 20
+_SESSIONS_PER_SIGN = 100
 
 OnProgress = Callable[[str, float], None]
 
@@ -53,7 +54,14 @@ def read(files: Sequence[str]) -> Recording:
         if shown <= _MAX_BAD_LINES_SHOWN:
             click.echo(f"bad line: {error}", err=True)
 
-    recording = read_recording(files, on_bad_line=tell)
+    with Console(stderr=True).status("reading") as status:
+        recording = read_recording(
+            files,
+            on_bad_line=tell,
+            on_session=lambda count: (
+                None if count % _SESSIONS_PER_SIGN else status.update(f"reading: {count} sessions")
+            ),
+        )
     if shown > _MAX_BAD_LINES_SHOWN:
         click.echo(f"and {shown - _MAX_BAD_LINES_SHOWN} more bad lines", err=True)
     if not recording.sessions:

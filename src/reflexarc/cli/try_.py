@@ -121,7 +121,7 @@ def _show_learned(console: Console, trial: Trial, learned: Learned) -> None:
                 "answered, new tasks",
                 "wrong",
                 "of calls",
-                "it would need",
+                "it still needs",
             ),
             [
                 (

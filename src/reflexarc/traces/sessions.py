@@ -39,11 +39,13 @@ def read_recording(
     paths: Iterable[str | Path],
     *,
     on_bad_line: OnBadLine | None = None,
+    on_session: Callable[[int], None] | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Recording:
     """Everything in these files, in order.
 
-    `on_bad_line` is told of each bad line as it is met. A line that was there before, byte for
+    `on_bad_line` is told of each bad line as it is met, `on_session` how many sessions there are
+    after each. A line that was there before, byte for
     byte, is a bad line too: counted twice it would make certificates look better than they are.
     A session whose id another had before is told from it by its place in the id.
     Sessions without a task get one by the likeness of their openings (`traces.tasks`).
@@ -74,6 +76,8 @@ def read_recording(
             names.add(session.id)
             sessions.append(session)
             raw.append(line.data)
+            if on_session is not None:
+                on_session(len(sessions))
     clustering = None
     if any(not session.task for session in sessions):
         clustering = cluster_tasks(sessions)
