@@ -1,7 +1,7 @@
 """The unmodified `openai` SDK through `reflexarc serve` before the simulator, on the returns desk.
 
-Three gateways before one simulator: a fresh configuration (no mode given), live, and live with
-requests that carry a field System 1 does not understand.
+Two gateways before one simulator: one with a fresh configuration (no mode given), one live, which
+is also sent requests that carry a field System 1 does not understand.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -256,6 +257,8 @@ def _process(*arguments: str) -> Generator[str]:
                 break
         else:
             raise RuntimeError(f"reflexarc {arguments[0]} did not start: {''.join(said)}")
+        # read on what it says, or a full pipe would stop it
+        threading.Thread(target=process.stdout.read, daemon=True).start()
         yield found.group()
     finally:
         process.terminate()

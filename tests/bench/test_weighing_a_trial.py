@@ -159,4 +159,6 @@ def test_overall_doubt_does_not_enable() -> None:
     ]
     evaluation = summarise(reflex, sessions, found)
     tools = tool_verdicts(card(row("get", "read"), certified=True), found, 0.05)
-    assert overall_verdict(evaluation, tools, 0.05)[0] != "enable for reads"
+    verdict, because = overall_verdict(evaluation, tools, 0.05)
+    assert verdict == "shadow only"
+    assert "6 of 20 answers on new tasks were wrong" in because

@@ -98,29 +98,29 @@ def overall_verdict(
     answers = evaluation.certified[level_name(max_error)]
     enabled = [tool.name for tool in tools if tool.verdict == "enable for reads"]
     reads = evaluation.read_only
+    bound = f"{100 * max_error:g}%"
+    wrong = f"{answers.errors} of {answers.answered}"
     if enabled and answers.errors <= max(1.0, max_error * answers.answered):
         return (
             "enable for reads",
             f"{answers.coverage_calls:.1%} of the calls of new tasks would be answered under a "
-            f"certified error of at most {max_error:.0%} ({answers.errors} of {answers.answered} "
-            f"wrong here), by {', '.join(enabled)}",
+            f"certified error of at most {bound} ({wrong} wrong here), by {', '.join(enabled)}",
         )
-    if answers.answered and enabled:
+    if answers.answered:
         return (
             "shadow only",
-            f"something is certified, yet {answers.errors} of {answers.answered} answers on "
-            f"held-out tasks were wrong, more than {max_error:.0%}",
+            f"something is certified at {bound}, yet {wrong} answers on new tasks were wrong",
         )
     if reads.n and reads.top1 >= PROMISING_EXACT:
         return (
             "shadow only",
-            f"nothing may act at {max_error:.0%} yet, but {reads.top1:.0%} of the best guesses at "
-            "reads are exact: watch it in shadow while sessions gather",
+            f"nothing may act at {bound} yet, but {reads.top1:.0%} of the best guesses at reads "
+            "are exact: watch it in shadow while sessions gather",
         )
     if not reads.n:
         return "do not enable", "no read of the held-out sessions could be judged"
     return (
         "do not enable",
-        f"nothing can be certified at {max_error:.0%}: only {reads.top1:.0%} of the best guesses "
-        "at reads are what System 2 did",
+        f"nothing can be certified at {bound}: only {reads.top1:.0%} of the best guesses at reads "
+        "are what System 2 did",
     )

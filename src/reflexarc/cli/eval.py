@@ -95,7 +95,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
             ),
             [
                 (
-                    f"{float(level):.0%}" if float(level) >= 0.01 else level,
+                    f"{100 * float(level):g}%",
                     one.answered,
                     one.errors,
                     f"{one.error:.1%}" if one.answered else "",

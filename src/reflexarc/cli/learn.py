@@ -154,7 +154,7 @@ def show_card(card: Card) -> None:
             ("error at most", "status", "answers", "wrong", "tasks", "still missing"),
             [
                 (
-                    f"{one.max_error:.0%}" if one.max_error >= 0.01 else f"{one.max_error:g}",
+                    f"{100 * one.max_error:g}%",
                     "certified" if one.threshold is not None else "not certified",
                     one.n,
                     one.errors,

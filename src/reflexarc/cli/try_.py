@@ -125,7 +125,7 @@ def _show_learned(console: Console, trial: Trial, learned: Learned) -> None:
             ),
             [
                 (
-                    f"{level.certificate.max_error:.0%}",
+                    f"{100 * level.certificate.max_error:g}%",
                     "certified" if level.certificate.threshold is not None else "not certified",
                     level.held_out.answered,
                     level.held_out.errors,
@@ -198,7 +198,7 @@ def _show_example(console: Console, number: int, example: Example) -> None:
 def _show_forecast(console: Console, learned: Learned) -> None:
     forecast = learned.forecast
     before, after = forecast.before, forecast.after
-    level = f"an error of at most {learned.card.max_error:.0%}"
+    level = f"an error of at most {100 * learned.card.max_error:g}%"
     if not forecast.answered:
         console.print(f"\nForecast at {level}: no step is answered, so no time or money is saved.")
         return
