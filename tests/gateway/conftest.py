@@ -310,6 +310,7 @@ class Running:
 
     async def eventually(self, wanted: Callable[[dict[str, float]], bool]) -> dict[str, float]:
         """Counters once they are as wanted; comparisons are counted after the answer."""
+        found: dict[str, float] = {}
         for _ in range(200):
             found = await self.metrics()
             if wanted(found):

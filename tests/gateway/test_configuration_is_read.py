@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from reflexarc.gateway.config import GatewayConfig, load_config
+from reflexarc.gateway.config import GatewayConfig, Limits, Route, load_config
+from reflexarc.gateway.system1 import System1Limits
 from reflexarc.steps.errors import ConfigError
+from reflexarc.upstream import Timeouts
 
 ROUTE = '[[route]]\nupstream = "http://h:1/v1"\n'
 
@@ -76,3 +78,24 @@ def test_what_cannot_be_meant_is_refused(text: str, said: str, tmp_path: Path) -
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config(tmp_path / "none.toml")
+
+
+def test_the_documented_file_shows_every_key_with_its_default(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "configuration.md"
+    shown = page.read_text().split("```toml\n")[1].split("```")[0]
+    config = _read(tmp_path, shown)
+    plain = GatewayConfig(
+        route=(
+            Route(
+                upstream="http://127.0.0.1:9100/v1", reflex="agent.reflex", api_key_env="MODEL_KEY"
+            ),
+        )
+    )
+    assert config == plain
+    keys = {line.split("=")[0].strip() for line in shown.splitlines() if "=" in line}
+    known = {
+        name
+        for kind in (GatewayConfig, Route, Limits, Timeouts, System1Limits)
+        for name in kind.__struct_fields__
+    }
+    assert keys == known - {"route", "limits", "timeouts", "system1"}

@@ -139,51 +139,47 @@ async def test_sessions_are_kept_apart_by_key(start: Any, desk: Any, reflex_path
         assert answer.status == status
 
 
-@pytest.mark.parametrize(
-    ("change", "param"),
-    [
-        ({"max_eror": 0.1}, "max_eror"),
-        ({"max_error": 0}, "max_error"),
-        ({"max_error": 1}, "max_error"),
-        ({"max_error": "0.1"}, "max_error"),
-        ({"max_error": True}, "max_error"),
-        ({"alternatives": 17}, "alternatives"),
-        ({"alternatives": -1}, "alternatives"),
-        ({"alternatives": 1.0}, "alternatives"),
-        ({"messages": "hi"}, "messages"),
-        ({"messages": []}, "messages"),
-        ({"messages": [3]}, "messages[0]"),
-        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
-        ({"messages": None}, "messages"),
-        ({"tools": None}, "tools"),
-        ({"tools": {}}, "tools"),
-        ({"tools": []}, "tools"),
-        ({"tools": [{"type": "function"}]}, "tools[0].function"),
-        ({"session": ""}, "session"),
-        ({"session": 3}, "session"),
-        ({"head": "0"}, "head"),
-        ({"append": []}, "append"),
-        ({"append": [], "session": "s"}, "append"),
-        ({"reflex": "another"}, "reflex"),
-        ({"call": "get_order"}, "call"),
-        ({"call": {"name": "get_order"}}, "call.arguments"),
-        ({"call": {"arguments": {}}}, "call.name"),
-        ({"call": {"name": "get_order", "arguments": {}, "id": 1}}, "call.id"),
-    ],
-)
-async def test_what_does_not_fit_is_a_422_with_its_path(
-    change: dict[str, Any], param: str, ask: Any, desk: Any
-) -> None:
-    answer = await ask({**_native(desk), **change})
-    assert (answer.status, answer.json["error"]["param"]) == (422, param)
+MISFITS: list[tuple[dict[str, Any], str]] = [
+    ({"max_eror": 0.1}, "max_eror"),
+    ({"max_error": 0}, "max_error"),
+    ({"max_error": 1}, "max_error"),
+    ({"max_error": "0.1"}, "max_error"),
+    ({"max_error": True}, "max_error"),
+    ({"alternatives": 17}, "alternatives"),
+    ({"alternatives": -1}, "alternatives"),
+    ({"alternatives": 1.0}, "alternatives"),
+    ({"messages": "hi"}, "messages"),
+    ({"messages": []}, "messages"),
+    ({"messages": [3]}, "messages[0]"),
+    ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
+    ({"messages": None}, "messages"),
+    ({"tools": None}, "tools"),
+    ({"tools": {}}, "tools"),
+    ({"tools": []}, "tools"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function"),
+    ({"session": ""}, "session"),
+    ({"session": 3}, "session"),
+    ({"head": "0"}, "head"),
+    ({"append": []}, "append"),
+    ({"append": [], "session": "s"}, "append"),
+    ({"reflex": "another"}, "reflex"),
+    ({"call": "get_order"}, "call"),
+    ({"call": {"name": "get_order"}}, "call.arguments"),
+    ({"call": {"arguments": {}}}, "call.name"),
+    ({"call": {"name": "get_order", "arguments": {}, "id": 1}}, "call.id"),
+]
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'{"messages":[],"messages":[]}', b"\xff", b"{" * 9000]
-)
-async def test_what_is_not_strict_json_is_a_400(body: bytes, ask: Any) -> None:
-    answer = await ask(body)
-    assert (answer.status, answer.json["error"]["code"]) == (400, "malformed_body")
+async def test_what_does_not_fit_is_a_422_with_its_path(ask: Any, desk: Any) -> None:
+    for change, param in MISFITS:
+        answer = await ask({**_native(desk), **change})
+        assert (answer.status, answer.json["error"]["param"]) == (422, param), change
+
+
+async def test_what_is_not_strict_json_is_a_400(ask: Any) -> None:
+    for body in (b"", b"[]", b"{", b'{"messages":[],"messages":[]}', b"\xff", b"{" * 9000):
+        answer = await ask(body)
+        assert (answer.status, answer.json["error"]["code"]) == (400, "malformed_body"), body
 
 
 async def test_nesting_past_the_limit_is_a_400(ask: Any, desk: Any) -> None:

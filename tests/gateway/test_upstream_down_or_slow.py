@@ -50,7 +50,8 @@ async def test_a_stream_that_falls_silent_ends_with_an_error_event(
 
     upstream.answer = stall
     gateway = await start(timeouts=Timeouts(idle_s=0.2))
-    answer = await gateway.chat(b'{"stream":true}')
+    answer = await asyncio.wait_for(gateway.chat(b'{"stream":true}'), 10)
+    assert b"fell silent for 0.2 s" in answer.body
     assert answer.status == 200
     assert answer.body.startswith(b"data: {}\n")
     assert b'data: {"error":{"message":' in answer.body

@@ -79,7 +79,7 @@ class Gateway:
                     for route in config.route
                     if route.reflex is not None
                 ],
-                niceness=0 if any(route.mode == "live" for route in config.route) else 5,
+                niceness=0 if any(route.mode == "live" for route in config.route) else 10,
                 max_depth=config.limits.json_depth,
                 max_consecutive_acts=config.max_consecutive_acts,
             ),
@@ -201,8 +201,8 @@ class Gateway:
         request = Native(number, self._chat.tenant(headers), min(bounds, default=DEFAULT_MAX_ERROR))
         got = await self.system1.ask_native(request, body)
         if got is None:
-            self.metrics.trouble("down")
-            status, reply = plain_escalation(body, "system1_down", self._since_ms(began_s))
+            reason = self._chat.without_decision()
+            status, reply = plain_escalation(body, reason, self._since_ms(began_s))
         else:
             if got[0].failed:
                 self.metrics.trouble("error")

@@ -105,20 +105,22 @@ class ChatDesk:
     async def _shadow(
         self, route: Route, exchange: Exchange, request: Decide, receive: Receive, send: Send
     ) -> int:
-        shadow = _Shadow(self._limits.observed_bytes)
+        shadow = _Shadow(self._limits.observed_bytes, self.without_decision)
         body = exchange.body or b""
 
         def hand_over() -> None:
             shadow.decision = self._system1.ask(request, body)
             shadow.decision.add_done_callback(lambda done: self._count(route, done.result()))
 
-        # After the request is on its way: the loop runs this when forwarding first waits.
-        asyncio.get_running_loop().call_soon(hand_over)
+        # Two turns of the loop from now the request is on its way (the transport writes it from a
+        # task of its own): System 1 costs the gateway nothing while System 2 works.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, hand_over)
         exchange.label = shadow.label
         exchange.copy = shadow.copy
         status = await self._forwarder.forward(exchange, receive, send)
         answer = shadow.copy.body
-        if answer is not None and shadow.decision is not None:
+        if answer is not None and shadow.may_come:
             self._observing[request.id] = route.path
             self._system1.observe(
                 Observe(
@@ -173,12 +175,12 @@ class ChatDesk:
             self._metrics.trouble("deadline")
             return None, b"", "deadline"
         if got is None:
-            return None, b"", self._without_decision()
+            return None, b"", self.without_decision()
         return got[0], got[1], ""
 
     def _count(self, route: Route, got: tuple[Decided, bytes] | None) -> None:
         if got is None:
-            reason = self._without_decision()
+            reason = self.without_decision()
             self._metrics.decision(route.path, route.mode, "escalate", reason, 0.0)
             return
         decided = got[0]
@@ -188,12 +190,9 @@ class ChatDesk:
             route.path, route.mode, decided.action, decided.reason, decided.decide_ms
         )
 
-    def _without_decision(self) -> str:
+    def without_decision(self) -> str:
         """Why System 1 said nothing at all: its queue is full (counted there), or it is down."""
-        if self._system1.state == "up":
-            return "system1_busy"
-        self._metrics.trouble("down")
-        return "system1_down"
+        return "system1_busy" if self._system1.state == "up" else "system1_down"
 
     def _escalate(self, route: Route, exchange: Exchange, reason: str) -> None:
         exchange.label = _fixed(escalation_label(route.mode, reason))
@@ -203,16 +202,23 @@ class ChatDesk:
 class _Shadow:
     """The decision on a request that is already on its way, and a copy of its answer."""
 
-    def __init__(self, observed_bytes: int) -> None:
+    def __init__(self, observed_bytes: int, without: Callable[[], str]) -> None:
+        self.without = without
         self.decision: asyncio.Future[tuple[Decided, bytes] | None] | None = None
         self.copy = Copy(observed_bytes)
+
+    @property
+    def may_come(self) -> bool:
+        """Whether there is, or still may be, a decision to compare with."""
+        decision = self.decision
+        return decision is not None and not (decision.done() and decision.result() is None)
 
     def label(self) -> bytes:
         if self.decision is None or not self.decision.done():
             return decision_label("shadow", None)
         got = self.decision.result()
         if got is None:
-            return escalation_label("shadow", "system1_down")
+            return escalation_label("shadow", self.without())
         return decision_label("shadow", got[0])
 
 

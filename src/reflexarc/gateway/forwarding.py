@@ -119,7 +119,6 @@ class Forwarder:
             if answer is not None:
                 answer.release()
             raise
-        self._metrics.forwarded(sent_s - exchange.began_s, head_s - sent_s)
         headers = self._headers(exchange, answer, sent_s, head_s)
         try:
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -129,6 +128,7 @@ class Forwarder:
             await _break_off(answer, error, send)
         finally:
             answer.release()
+        self._metrics.forwarded(sent_s - exchange.began_s, head_s - sent_s)
         return answer.status
 
     def _headers(self, exchange: Exchange, answer: Answer, sent_s: float, head_s: float) -> Headers:

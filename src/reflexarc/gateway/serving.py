@@ -9,6 +9,7 @@ from types import FrameType
 import uvicorn
 
 from reflexarc.gateway.app import Gateway
+from reflexarc.gateway.one_write import OneWriteProtocol
 from reflexarc.steps.errors import ConfigError
 
 
@@ -67,7 +68,7 @@ async def _serve(
 def _server_config(gateway: Gateway) -> uvicorn.Config:
     return uvicorn.Config(
         gateway,  # pyright: ignore[reportArgumentType] - its scope is typed as any mapping
-        http="httptools",
+        http=OneWriteProtocol,
         ws="none",
         lifespan="off",
         proxy_headers=False,  # nothing here depends on who the client is

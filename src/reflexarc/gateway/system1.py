@@ -38,7 +38,7 @@ from reflexarc.steps.errors import (
 )
 
 State = Literal["starting", "up", "restarting", "off"]
-Trouble = Literal["hang", "died", "restart", "busy"]
+Trouble = Literal["hang", "died", "restart", "busy", "down"]
 
 _ERRORS: dict[str, type[ReflexarcError]] = {
     error.code: error for error in (ArtifactError, ArtifactCorruptError, ArtifactVersionError)
@@ -133,13 +133,20 @@ class System1:
         return self._ask(request, body)
 
     def observe(self, request: Observe, body: bytes) -> None:
-        """Shows what System 2 answered. Lost where the process is down: it is statistics."""
-        if self.state == "up" and self._channel is not None:
-            self._channel.write(frame(request, body))
+        """Shows what System 2 answered. Lost where the process is down or does not keep up: it is
+        statistics."""
+        channel = self._channel
+        if self.state != "up" or channel is None:
+            return
+        if channel.unsent_bytes + len(body) > self._limits.max_waiting_bytes:
+            self._on_trouble("busy")
+            return
+        channel.write(frame(request, body))
 
     def _ask(self, request: Decide | Native, body: bytes) -> "asyncio.Future[Any]":
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self.state != "up" or self._channel is None:
+            self._on_trouble("down")
             future.set_result(None)
             return future
         if (
@@ -292,6 +299,10 @@ class _Channel(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
         self._transport = None
         self._on_lost(self)
+
+    @property
+    def unsent_bytes(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def write(self, pieces: list[bytes]) -> None:
         if self._transport is not None:

@@ -43,6 +43,7 @@ class Answer:
         connection = response.connection
         if connection is not None and connection.protocol is not None:
             connection.protocol.read_timeout = timeouts.idle_s
+            connection.protocol.start_timeout()  # the running one is still the first byte's
 
     @property
     def finished(self) -> bool:
