@@ -13,6 +13,7 @@ from typing import NamedTuple
 import yarl
 
 from reflexarc.gateway.asgi import (
+    Arrival,
     ClientGoneError,
     Headers,
     Receive,
@@ -21,13 +22,14 @@ from reflexarc.gateway.asgi import (
     header,
     headers_of,
     read_body,
+    send_whole,
 )
-from reflexarc.gateway.chat_route import ChatDesk, refuse
+from reflexarc.gateway.chat_route import ChatDesk
 from reflexarc.gateway.cold import cold_routes
 from reflexarc.gateway.config import DEFAULT_MAX_ERROR, GatewayConfig, Route
 from reflexarc.gateway.forwarding import Exchange, Forwarder
 from reflexarc.gateway.frames import Native, Observed, ReflexSource, Setup
-from reflexarc.gateway.labels import RequestIds, timing_label
+from reflexarc.gateway.labels import RequestIds, own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.system1 import System1
 from reflexarc.gateway.unanswered import plain_escalation
@@ -125,18 +127,17 @@ class Gateway:
         headers = headers_of(scope)
         number = self._ids.next()
         request_id = self._ids.text(number, header(headers, b"x-request-id"))
+        arrival = Arrival(number, request_id, headers, began_s, receive, send)
         door = self._doors.get(path)
         route_path, kind = (door.route.path, door.kind) if door else ("", "other")
         try:
             if door is not None and door.method == method:
                 self._check_headers(headers)
-                status = await self._open(
-                    door, scope, headers, number, request_id, began_s, receive, send
-                )
+                status = await self._open(door, scope, arrival)
             elif path == NATIVE_PATH and method == "POST":
                 kind = "native"
                 self._check_headers(headers)
-                status = await self._native(headers, number, request_id, began_s, receive, send)
+                status = await self._native(arrival)
             elif path in _COLD:
                 await self._cold(scope, receive, self._labelled(send, request_id, began_s))
                 return
@@ -144,73 +145,69 @@ class Gateway:
                 known = door is not None or path == NATIVE_PATH
                 status, text = (405, "method not allowed") if known else (404, "no such path")
                 body = error_body(status, f"{method} {path}: {text}", code=f"http_{status}")
-                await refuse(send, status, body, request_id, self._since_ms(began_s), _NONE)
+                await self._answer(arrival, status, body)
         except ClientGoneError:
             self.metrics.client_gone(route_path)
             return
         except InputError as error:
             status, body = error_face(error)
-            await refuse(send, status, body, request_id, self._since_ms(began_s), _NONE)
+            await self._answer(arrival, status, body)
         self.metrics.request(route_path, kind, status)
 
     async def _open(
         self,
         door: _Door,
         scope: Scope,
-        headers: Headers,
-        number: int,
-        request_id: bytes,
-        began_s: float,
-        receive: Receive,
-        send: Send,
+        arrival: Arrival,
     ) -> int:
         if self._chat is None or self._forwarder is None:
             raise ReflexarcError("the gateway is asked before it was started")
         query: bytes = scope["query_string"]
         url = yarl.URL(f"{door.url}?{query.decode('latin-1')}", encoded=True) if query else door.url
         if door.kind == "chat":
-            body = await read_body(headers, receive, self.config.limits.body_bytes)
-            return await self._chat.answer(
-                door.route, url, door.key, number, request_id, headers, body, began_s, receive, send
-            )
+            body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
+            return await self._chat.answer(door.route, url, door.key, arrival, body)
         exchange = Exchange(
             route=door.route.path,
             method=door.method,
             url=url,
-            headers=forwarded_request_headers(headers, door.key),
+            headers=forwarded_request_headers(arrival.headers, door.key),
             body=None,
-            began_s=began_s,
-            request_id=request_id,
+            began_s=arrival.began_s,
+            request_id=arrival.request_id,
             label=lambda: _NONE,
         )
-        return await self._forwarder.forward(exchange, receive, send)
+        return await self._forwarder.forward(exchange, arrival)
 
-    async def _native(
-        self,
-        headers: Headers,
-        number: int,
-        request_id: bytes,
-        began_s: float,
-        receive: Receive,
-        send: Send,
-    ) -> int:
+    async def _native(self, arrival: Arrival) -> int:
         if self._chat is None:
             raise ReflexarcError("the gateway is asked before it was started")
-        body = await read_body(headers, receive, self.config.limits.body_bytes)
+        body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
         bounds = [route.max_error for route in self.config.route]
-        request = Native(number, self._chat.tenant(headers), min(bounds, default=DEFAULT_MAX_ERROR))
+        request = Native(
+            arrival.number,
+            self._chat.tenant(arrival.headers),
+            min(bounds, default=DEFAULT_MAX_ERROR),
+        )
         got = await self.system1.ask_native(request, body)
         if got is None:
             reason = self._chat.without_decision()
-            status, reply = plain_escalation(body, reason, self._since_ms(began_s))
+            status, reply = plain_escalation(body, reason, self._since_ms(arrival.began_s))
         else:
             if got[0].failed:
                 self.metrics.trouble("error")
-                status, reply = plain_escalation(body, got[0].reason, self._since_ms(began_s))
+                status, reply = plain_escalation(
+                    body, got[0].reason, self._since_ms(arrival.began_s)
+                )
             else:
                 status, reply = got[0].status, got[1]
-        await refuse(send, status, reply, request_id, self._since_ms(began_s), _NONE)
+        await self._answer(arrival, status, reply)
         return status
+
+    async def _answer(self, arrival: Arrival, status: int, body: bytes) -> None:
+        """An answer of our own, with the headers every answer carries."""
+        headers = own_headers(arrival.request_id, _NONE, reflexarc=self._since_ms(arrival.began_s))
+        await send_whole(arrival.send, status, headers, body, b"application/json")
 
     def _check_headers(self, headers: Headers) -> None:
         limit = self.config.limits.header_bytes
@@ -228,12 +225,8 @@ class Gateway:
     def _labelled(self, send: Send, request_id: bytes, began_s: float) -> Send:
         async def labelled(message: Scope) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message["headers"],
-                    (b"x-request-id", request_id),
-                    (b"server-timing", timing_label(reflexarc=self._since_ms(began_s))),
-                    (b"x-reflexarc-decision", _NONE),
-                ]
+                own = own_headers(request_id, _NONE, reflexarc=self._since_ms(began_s))
+                message["headers"] = [*message["headers"], *own]
             await send(message)
 
         return labelled

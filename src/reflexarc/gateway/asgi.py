@@ -1,7 +1,7 @@
 """The few pieces of raw ASGI the hot routes need: reading a body, sending an answer."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from reflexarc.steps.errors import TooLargeError
 
@@ -10,6 +10,17 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+
+
+class Arrival(NamedTuple):
+    """One request that came in: its number in this process, its id for the world, when it came."""
+
+    number: int
+    request_id: bytes
+    headers: Headers
+    began_s: float
+    receive: Receive
+    send: Send
 
 
 class ClientGoneError(Exception):

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import msgspec
 import yarl
 
-from reflexarc.gateway.asgi import Headers, Receive, Send, header, send_whole
+from reflexarc.gateway.asgi import Arrival, Headers, header, send_whole
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.forwarding import Copy, Exchange, Forwarder
 from reflexarc.gateway.frames import Decide, Decided, Observe
-from reflexarc.gateway.labels import decision_label, escalation_label, timing_label
+from reflexarc.gateway.labels import decision_label, escalation_label, own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.system1 import System1
 from reflexarc.steps.errors import MalformedError
@@ -52,45 +52,40 @@ class ChatDesk:
         route: Route,
         url: yarl.URL,
         authorization: str | None,
-        number: int,
-        request_id: bytes,
-        headers: Headers,
+        arrival: Arrival,
         body: bytes,
-        began_s: float,
-        receive: Receive,
-        send: Send,
     ) -> int:
         """Answers one request and returns the status the client saw. Raises `InputError` for a
         body that is not one JSON object, before anything was sent anywhere."""
-        encoded = header(headers, b"content-encoding") is not None
+        encoded = header(arrival.headers, b"content-encoding") is not None
         if not encoded:
             check_object(body)
         exchange = Exchange(
             route=route.path,
             method="POST",
             url=url,
-            headers=forwarded_request_headers(headers, authorization),
+            headers=forwarded_request_headers(arrival.headers, authorization),
             body=body,
-            began_s=began_s,
-            request_id=request_id,
+            began_s=arrival.began_s,
+            request_id=arrival.request_id,
             label=_fixed(route.mode.encode()),
         )
         if route.mode == "off":
-            return await self._forwarder.forward(exchange, receive, send)
+            return await self._forwarder.forward(exchange, arrival)
         refusal = "no_reflex" if route.reflex is None else "encoded_body" if encoded else None
         if refusal is not None:
             self._escalate(route, exchange, refusal)
-            return await self._forwarder.forward(exchange, receive, send)
+            return await self._forwarder.forward(exchange, arrival)
         request = Decide(
-            id=number,
+            id=arrival.number,
             reflex=route.path,
-            tenant=self.tenant(headers),
+            tenant=self.tenant(arrival.headers),
             respond=route.mode == "live",
             max_error=route.max_error,
         )
         if route.mode == "shadow":
-            return await self._shadow(route, exchange, request, receive, send)
-        return await self._live(route, exchange, request, receive, send)
+            return await self._shadow(route, exchange, request, arrival)
+        return await self._live(route, exchange, request, arrival)
 
     def tenant(self, headers: Headers) -> bytes:
         """Stands for the client's key; contexts are never shared between keys."""
@@ -103,7 +98,7 @@ class ChatDesk:
             self._metrics.shadow(route, tool, outcome)
 
     async def _shadow(
-        self, route: Route, exchange: Exchange, request: Decide, receive: Receive, send: Send
+        self, route: Route, exchange: Exchange, request: Decide, arrival: Arrival
     ) -> int:
         shadow = _Shadow(self._limits.observed_bytes, self.without_decision)
         body = exchange.body or b""
@@ -118,7 +113,7 @@ class ChatDesk:
         loop.call_soon(loop.call_soon, hand_over)
         exchange.label = shadow.label
         exchange.copy = shadow.copy
-        status = await self._forwarder.forward(exchange, receive, send)
+        status = await self._forwarder.forward(exchange, arrival)
         answer = shadow.copy.body
         if answer is not None and shadow.may_come:
             self._observing[request.id] = route.path
@@ -136,7 +131,7 @@ class ChatDesk:
         return status
 
     async def _live(
-        self, route: Route, exchange: Exchange, request: Decide, receive: Receive, send: Send
+        self, route: Route, exchange: Exchange, request: Decide, arrival: Arrival
     ) -> int:
         decided, answer, reason = await self._decide_in_time(route, exchange, request)
         if decided is None:
@@ -146,22 +141,20 @@ class ChatDesk:
             exchange.label = _fixed(decision_label("live", decided))
             if decided.action == "act" and answer:
                 total_ms = (self._clock_s() - exchange.began_s) * 1e3
-                own = [
-                    (b"x-request-id", exchange.request_id),
-                    (
-                        b"server-timing",
-                        timing_label(reflexarc=total_ms, system1=decided.decide_ms),
-                    ),
-                    (b"x-reflexarc-decision", exchange.label()),
-                ]
+                own = own_headers(
+                    exchange.request_id,
+                    exchange.label(),
+                    reflexarc=total_ms,
+                    system1=decided.decide_ms,
+                )
                 if decided.stream:
                     own.append((b"cache-control", b"no-cache"))
                 kind = (
                     b"text/event-stream; charset=utf-8" if decided.stream else b"application/json"
                 )
-                await send_whole(send, 200, own, answer, kind)
+                await send_whole(arrival.send, 200, own, answer, kind)
                 return 200
-        return await self._forwarder.forward(exchange, receive, send)
+        return await self._forwarder.forward(exchange, arrival)
 
     async def _decide_in_time(
         self, route: Route, exchange: Exchange, request: Decide
@@ -242,15 +235,3 @@ def check_object(body: bytes) -> None:
 
 def _fixed(label: bytes) -> Callable[[], bytes]:
     return lambda: label
-
-
-async def refuse(
-    send: Send, status: int, body: bytes, request_id: bytes, total_ms: float, label: bytes
-) -> None:
-    """An error of our own, with the headers every answer carries."""
-    headers = [
-        (b"x-request-id", request_id),
-        (b"server-timing", timing_label(reflexarc=total_ms)),
-        (b"x-reflexarc-decision", label),
-    ]
-    await send_whole(send, status, headers, body, b"application/json")

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import yarl
 
-from reflexarc.gateway.asgi import Headers, Receive, Send, send_whole
-from reflexarc.gateway.labels import timing_label
+from reflexarc.gateway.asgi import Arrival, Headers, Receive, Send, send_whole
+from reflexarc.gateway.labels import own_headers, timing_label
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.steps.errors import UpstreamError
 from reflexarc.upstream import Answer, Transport, forwarded_response_headers
@@ -86,11 +86,11 @@ class Forwarder:
         self._metrics = metrics
         self._clock_s = clock_s
 
-    async def forward(self, exchange: Exchange, receive: Receive, send: Send) -> int:
+    async def forward(self, exchange: Exchange, arrival: Arrival) -> int:
         """Sends on, answers, and returns the HTTP status the client saw (499: it left)."""
-        watch = _ClientWatch(receive)
+        watch = _ClientWatch(arrival.receive)
         try:
-            return await self._forward(exchange, send)
+            return await self._forward(exchange, arrival.send)
         except asyncio.CancelledError:
             if not watch.gone:
                 raise
@@ -155,11 +155,7 @@ class Forwarder:
     async def _answer_error(self, exchange: Exchange, error: UpstreamError, send: Send) -> int:
         status, body = error_face(error)
         total_ms = (self._clock_s() - exchange.began_s) * 1e3
-        headers = [
-            (b"x-request-id", exchange.request_id),
-            (b"server-timing", timing_label(reflexarc=total_ms)),
-            (b"x-reflexarc-decision", exchange.label()),
-        ]
+        headers = own_headers(exchange.request_id, exchange.label(), reflexarc=total_ms)
         await send_whole(send, status, headers, body, b"application/json")
         return status
 

@@ -59,5 +59,16 @@ def timing_label(**durations_ms: float) -> bytes:
     return ", ".join(f"{name};dur={ms:.3f}" for name, ms in durations_ms.items()).encode()
 
 
+def own_headers(
+    request_id: bytes, label: bytes, **durations_ms: float
+) -> list[tuple[bytes, bytes]]:
+    """The three of them, for an answer of our own."""
+    return [
+        (b"x-request-id", request_id),
+        (b"server-timing", timing_label(**durations_ms)),
+        (b"x-reflexarc-decision", label),
+    ]
+
+
 def _quoted(text: str) -> str:
     return quote(text, safe="_.:/-", errors="replace")
