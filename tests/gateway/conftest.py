@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -343,7 +344,7 @@ Starter = Callable[..., Awaitable[Running]]
 @pytest.fixture
 async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Starter]:
     """Starts gateways; `loader` names a function of `misbehaving.py`."""
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
     stops: list[Callable[[], Awaitable[None]]] = []
 
     async def starting(

@@ -1,10 +1,18 @@
 """A reflex that raises, hangs, dies or is late: the request goes to System 2, and it is told."""
 
 import asyncio
+import json
 import os
+import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from reflexarc.gateway.frames import Decide, ReflexSource, Setup, frame
 from reflexarc.gateway.system1 import System1Limits
 
 
@@ -113,6 +121,32 @@ async def test_its_process_ends_with_the_gateway_even_if_it_hangs(start: Any, de
     await gateway.chat(_say(desk, "hang"))
     await gateway.gateway.close()
     assert not _alive(pid)
+
+
+def test_its_process_ends_with_a_gateway_that_was_killed_even_if_it_hangs(desk: Any) -> None:
+    """The gateway's end of things is held here, and let go as the kernel does for a killed one."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "reflexarc.gateway.worker", str(theirs.fileno())],
+            stdin=subprocess.PIPE,
+            pass_fds=[theirs.fileno()],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join((str(Path(__file__).parent), *sys.path)),
+            },
+        )
+        theirs.close()
+        source = ReflexSource("/v1", "none", "misbehaving:moody")
+        ours.sendall(b"".join(frame(Setup(reflexes=[source]))))
+        assert ours.recv(4096)  # it is ready
+        body = json.dumps(_say(desk, "hang")).encode()
+        ours.sendall(b"".join(frame(Decide(1, "/v1", b"t", True, 0.05), body)))
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.3)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(10) == 0
 
 
 def _alive(pid: int) -> bool:
