@@ -146,7 +146,10 @@ def test_its_process_ends_with_a_gateway_that_was_killed_even_if_it_hangs(desk: 
             process.wait(0.3)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(10) == 0
+        try:
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
 
 
 def _alive(pid: int) -> bool:
