@@ -12,9 +12,9 @@ from reflexarc.reflex.context import Context
 from reflexarc.reflex.sources import Sources
 
 _LAGS = 5
-_MAX_WORDS = 350
+_MAX_WORDS = 600
 _MIN_TASKS = 4
-_MIN_TASK_SHARE = 0.04
+_MIN_TASK_SHARE = 0.02
 _MAX_SHARE = 0.95
 _COUNTED_TOOLS = 30
 _PRIMARY_SLOTS = 3
