@@ -199,8 +199,14 @@ def _bench(lines: Lines) -> None:
         done = subprocess.run(command, cwd=REPOSITORY, timeout=BENCH_LIMIT_S)
         figures = json.loads(path.read_text())
         lines.say(f"      the benchmark itself ended with status {done.returncode}")
-    decisions = sum(figures["decisions"].values())
-    lines.say(f"      System 1 decided {decisions:.0f} times meanwhile")
+    counted = {
+        name: count
+        for name, count in figures["decisions"].items()
+        if name.startswith("reflexarc_decisions_total")
+    }
+    shed = sum(count for name, count in counted.items() if 'reason="system1_' in name)
+    every = sum(counted.values())
+    lines.say(f"      meanwhile System 1 decided {every - shed:.0f} times, {shed:.0f} it was busy")
     for identity, body, bound in (("5.1", "small", 0.4), ("5.2", "large", 0.8)):
         arms = figures["sizes"][body]["arms"]
         beside = f"nginx {arms['nginx']['added_p50_ms']:.3f}" if "nginx" in arms else "no nginx"
