@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from reflexarc.gateway.deciding import Decider
 from reflexarc.gateway.frames import Decide, ReflexSource, Setup, frame
 from reflexarc.gateway.system1 import System1Limits
 
@@ -158,3 +159,13 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_request_nobody_waits_for_any_more_is_not_worked_on() -> None:
+    now = [100.0]
+    decider = Decider({}, Setup(reflexes=[]), lambda: now[0], lambda: 0.0)
+    late = Decide(1, "no such reflex", b"", True, 0.1, expires_s=99.9)
+    decided, answer = decider.decide(late, b"not even JSON")
+    assert (decided.action, decided.reason, answer) == ("escalate", "deadline", b"")
+    with pytest.raises(KeyError):
+        decider.decide(Decide(2, "no such reflex", b"", True, 0.1, expires_s=100.1), b"")

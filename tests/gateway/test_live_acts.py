@@ -40,6 +40,23 @@ async def test_the_same_request_gets_the_same_call_and_ids(
     assert len(first["choices"][0]["message"]["tool_calls"][0]["id"]) <= 40
 
 
+async def test_a_conversation_that_waits_for_nobody_escalates(
+    start: Any, upstream: Any, desk: Any
+) -> None:
+    gateway = await start(loader="moody", mode="live")
+    request = desk.request()
+    prefilled = {**request, "messages": [*request["messages"], _said("Certainly, I will")]}
+    unanswered = {**request, "messages": request["messages"][:-1]}
+    assert unanswered["messages"][-1]["role"] == "assistant"
+    for body in (prefilled, unanswered, prefilled):
+        assert (await gateway.chat(body)).decision == "live; escalate; field:messages"
+    assert len(upstream.received) == 3
+
+
+def _said(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
 async def test_a_write_never_acts(start: Any, upstream: Any, desk: Any, reflex_path: Any) -> None:
     gateway = await start(reflex=str(reflex_path), mode="live", max_error=0.5)
     answer = await gateway.chat(desk.request(7003, 6))
@@ -107,6 +124,7 @@ async def test_system_2_is_asked_after_so_many_acts_in_a_row(start: Any, desk: A
                 {"role": "tool", "tool_call_id": call["id"], "content": "{}"}
             )
     assert decisions == ["act", "act", "act", "escalate"]
+    request["messages"].append({"role": "user", "content": "Go on."})
     assert (await gateway.chat(request)).decision.startswith("live; act")
 
 

@@ -82,6 +82,7 @@ class ChatDesk:
             tenant=self.tenant(arrival.headers),
             respond=route.mode == "live",
             max_error=route.max_error,
+            expires_s=arrival.began_s + route.deadline_ms / 1e3 if route.mode == "live" else 0.0,
         )
         if route.mode == "shadow":
             return await self._shadow(route, exchange, request, arrival)

@@ -42,7 +42,8 @@ class ReflexLike(Protocol):
 
 class Conversation(msgspec.Struct):
     """Work done for one chain of messages. `acts_in_a_row` counts System 1's own turns at its
-    end; `reused` the messages that an earlier request had already paid for."""
+    end; `reused` the messages that an earlier request had already paid for; `last_role` who spoke
+    last."""
 
     context: ContextLike
     head: bytes
@@ -50,6 +51,7 @@ class Conversation(msgspec.Struct):
     bytes_read: int
     acts_in_a_row: int = 0
     reused: int = 0
+    last_role: str = ""
 
 
 def chain(messages: Sequence[msgspec.Raw], start: bytes = b"") -> list[bytes]:
@@ -104,6 +106,7 @@ class Conversations:
             known.context.extend(messages)
             known.head = digests[-1]
             known.messages = len(raws)
+            known.last_role = messages[-1].role
             known.bytes_read += sum(len(memoryview(raw)) for raw in raws[done:])
             for message in messages:
                 if message.role == "assistant":

@@ -69,6 +69,9 @@ class Decider:
         """Decides on a chat request. Odd requests escalate with a reason; only a reflex can make
         this raise."""
         began_s = self._clock_s()
+        if request.expires_s and began_s > request.expires_s:
+            # The gateway went on without it: working on it would only make the next ones late.
+            return Decided(request.id, "escalate", "deadline"), b""
         loaded = self.reflexes[request.reflex]
         judged = self._judged(request, loaded, body)
         decision = judged.decision
@@ -136,6 +139,10 @@ class Decider:
             return Judged(Decision("escalate", f"field:{name}"), Admission(None))
         except MalformedError:
             return Judged(Decision("escalate", "malformed_body"), Admission(None))
+        if conversation.last_role not in ("user", "tool"):
+            # An answer that System 2 is to go on with, or calls nobody has answered yet.
+            self.conversations.keep(request.tenant, request.reflex, conversation)
+            return Judged(Decision("escalate", "field:messages"), admission)
         decision = loaded.reflex.decide(
             conversation.context, tools.specs, model=admission.model, max_error=request.max_error
         )

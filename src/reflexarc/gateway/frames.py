@@ -37,13 +37,16 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
 
 class Decide(msgspec.Struct, frozen=True, tag=True):
     """A chat request's body to decide on. `respond` asks for the answer's bytes (live mode);
-    without it the decision is kept until an `Observe` of the same id."""
+    without it the decision is kept until an `Observe` of the same id. Past `expires_s` nobody waits
+    any more (0: never); it is a reading of `time.perf_counter`, which processes of one machine
+    share."""
 
     id: int
     reflex: str
     tenant: bytes
     respond: bool
     max_error: float
+    expires_s: float = 0.0
 
 
 class Observe(msgspec.Struct, frozen=True, tag=True):
