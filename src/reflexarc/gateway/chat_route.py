@@ -18,6 +18,8 @@ from reflexarc.gateway.system1 import System1
 from reflexarc.steps.errors import MalformedError
 from reflexarc.upstream import forwarded_request_headers
 
+_HAND_OVER_AFTER_S = 0.002
+
 
 class _AnyObject(msgspec.Struct):
     """Reads nothing: decoding into it only proves that a body is one JSON object."""
@@ -108,13 +110,17 @@ class ChatDesk:
             shadow.decision = self._system1.ask(request, body)
             shadow.decision.add_done_callback(lambda done: self._count(route, done.result()))
 
-        # Two turns of the loop from now the request is on its way (the transport writes it from a
-        # task of its own): System 1 costs the gateway nothing while System 2 works.
-        loop = asyncio.get_running_loop()
-        loop.call_soon(loop.call_soon, hand_over)
+        # An LLM takes its time; whatever answers sooner than this should not find System 1 at work
+        # on the core it needs.
+        handing = asyncio.get_running_loop().call_later(_HAND_OVER_AFTER_S, hand_over)
         exchange.label = shadow.label
         exchange.copy = shadow.copy
-        status = await self._forwarder.forward(exchange, arrival)
+        try:
+            status = await self._forwarder.forward(exchange, arrival)
+        finally:
+            handing.cancel()
+        if shadow.decision is None:
+            hand_over()
         answer = shadow.copy.body
         if answer is not None and shadow.may_come:
             self._observing[request.id] = route.path
