@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from reflexarc.bench.baseline import Baseline
-from reflexarc.reflex import Evaluation, Outcome, learn, outcomes, summarise
+from reflexarc.reflex import Evaluation, learn, outcomes, summarise
 from reflexarc.reflex.learning import tool_effects
 from reflexarc.steps import Message, Session
 from reflexarc.traces import read_sessions, split_sessions
@@ -40,14 +40,12 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """What came of it. `certified` are the levels with a certificate; `from_outputs` counts the
-    answers at any level that took an argument from a tool's result; `baseline_exact` is the share
-    of calls the plain baseline guesses exactly, None where something is shuffled."""
+    """What came of it. `certified` are the levels with a certificate; `baseline_exact`
+    is the share of calls the plain baseline guesses exactly, None where something is shuffled."""
 
     task: Task
     evaluation: Evaluation
     certified: tuple[float, ...]
-    from_outputs: int
     baseline_exact: float | None
 
 
@@ -71,14 +69,8 @@ def run(task: Task) -> Judged:
         task=task,
         evaluation=summarise(reflex, test, found),
         certified=tuple(c.max_error for c in reflex.card.certificates if c.threshold is not None),
-        from_outputs=sum(any(one.acted.values()) and _from_output(one) for one in found),
         baseline_exact=None if task.shuffled != "nothing" else _baseline(train, test),
     )
-
-
-def _from_output(outcome: Outcome) -> bool:
-    call = outcome.decision.call
-    return call is not None and any(s.kind == "tool_result" for s in call.sources.values())
 
 
 def _baseline(train: Sequence[Session], test: Sequence[Session]) -> float:

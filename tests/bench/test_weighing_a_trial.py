@@ -7,7 +7,7 @@ import pytest
 
 from reflexarc.bench.trial import answered_steps, divide, run_trial, wrong_answers
 from reflexarc.bench.verdicts import overall_verdict, tool_verdicts
-from reflexarc.reflex import Card, Certificate, Decision, Outcome, ProposedCall, ToolRow
+from reflexarc.reflex import Card, Certificate, Decision, Outcome, ProposedCall, ResultsFit, ToolRow
 from reflexarc.reflex.evaluation import evaluate, summarise
 from reflexarc.reflex.learning import learn
 from reflexarc.sim import load_profiles
@@ -31,10 +31,11 @@ def outcome(
     )  # fmt: skip
 
 
-def card(*rows: ToolRow, certified: bool) -> Card:
+def card(*rows: ToolRow, certified: bool, fits: bool | None = True) -> Card:
     threshold = 0.8 if certified else None
     certificate = Certificate(0.05, 0.9, "reads", threshold, 90, 1, 30, 1.0, "p", 0)
-    return Card(9, 9, 9, 9, 0.5, 0.05, 0.9, (), 1, rows, (certificate,))
+    fit = ResultsFit(90, 30, 0.6, 0.1, fits)
+    return Card(9, 9, 9, 9, 0.5, 0.05, 0.9, (), 1, fit, rows, (certificate,))
 
 
 def row(name: str, effect: Any) -> ToolRow:
@@ -158,7 +159,12 @@ def test_overall_doubt_does_not_enable() -> None:
         for one in found
     ]
     evaluation = summarise(reflex, sessions, found)
-    tools = tool_verdicts(card(row("get", "read"), certified=True), found, 0.05)
-    verdict, because = overall_verdict(evaluation, tools, 0.05)
+    whole = card(row("get", "read"), certified=True)
+    tools = tool_verdicts(whole, found, 0.05)
+    verdict, because = overall_verdict(whole, evaluation, tools, 0.05)
     assert verdict == "shadow only"
     assert "6 of 20 answers on new tasks were wrong" in because
+    mixed_up = card(row("get", "read"), certified=True, fits=False)
+    verdict, because = overall_verdict(mixed_up, evaluation, tools, 0.05)
+    assert verdict == "do not enable"
+    assert "do not belong to the calls" in because

@@ -90,10 +90,10 @@ def test_a_declaration_wins() -> None:
     assert guess_effect(ToolSpec("delete_all", effect="read")) == ("read", "declared")
 
 
-def test_repeats_are_the_sum_of_squared_shares() -> None:
+def test_repeats_are_pairs_of_runs_that_agree() -> None:
     runs = [calls("t", run, {"id": "a" if run < 3 else "b"}) for run in range(4)]
     found = repeats([*runs, calls("alone", 0, {"id": "x"})])
-    assert found.repeat_rate == pytest.approx(0.75**2 + 0.25**2)
+    assert found.repeat_rate == pytest.approx(3 / 6)  # three of the six pairs
     assert found.modal_share == pytest.approx(0.75)
     assert (found.calls, found.tasks) == (4, 1)
     assert repeats([calls("alone", 0, {"id": "x"})]).repeat_rate is None

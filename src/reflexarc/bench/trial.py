@@ -150,7 +150,7 @@ def run_trial(
             raise
         return Trial(max_error, confidence, facts, None, "do not enable", str(error))
     learned = _judged(reflex, train, [sessions[i] for i in split.test], profile, progress)
-    verdict, because = overall_verdict(learned.evaluation, learned.tools, max_error)
+    verdict, because = overall_verdict(reflex.card, learned.evaluation, learned.tools, max_error)
     return Trial(max_error, confidence, facts, learned, verdict, because)
 
 

@@ -12,6 +12,10 @@ Verdict = Literal["enable for reads", "shadow only", "do not enable"]
 
 PROMISING_EXACT = 0.6
 """Share of exact best guesses on held-out reads from which watching in shadow is worth it."""
+RESULTS_MIXED_UP = (
+    "the recorded tool results do not belong to the calls they stand behind (their ids and names "
+    "occur in their own session no more than in others): mend the log, nothing is certified from it"
+)
 FEW_CALLS = 10
 """Fewer calls of a tool than this say nothing about it."""
 
@@ -92,9 +96,11 @@ def _judge(
 
 
 def overall_verdict(
-    evaluation: Evaluation, tools: Sequence[ToolVerdict], max_error: float
+    card: Card, evaluation: Evaluation, tools: Sequence[ToolVerdict], max_error: float
 ) -> tuple[Verdict, str]:
     """One verdict for the agent, and why."""
+    if card.results.fits is False:
+        return "do not enable", RESULTS_MIXED_UP
     answers = evaluation.certified[level_name(max_error)]
     enabled = [tool.name for tool in tools if tool.verdict == "enable for reads"]
     reads = evaluation.read_only

@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 import click
 
+from reflexarc.bench.verdicts import RESULTS_MIXED_UP
 from reflexarc.cli.tables import (
     files_argument,
     finish,
@@ -159,12 +160,14 @@ def show_card(card: Card) -> None:
                     one.n,
                     one.errors,
                     one.tasks,
-                    "" if one.threshold is not None else f"about {one.missing} right answers",
+                    f"about {one.missing} right answers" if one.missing else "",
                 )
                 for one in card.certificates
             ],
         )
     )
+    if card.results.fits is False:
+        console.print(f"[bold]Careful:[/bold] {RESULTS_MIXED_UP}.")
     if all(one.threshold is None for one in card.certificates):
         console.print("Nothing is certified: this reflex only ever escalates.")
 

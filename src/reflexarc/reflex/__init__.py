@@ -14,6 +14,8 @@ from reflexarc.reflex.evaluation import Outcome as Outcome
 from reflexarc.reflex.evaluation import evaluate as evaluate
 from reflexarc.reflex.evaluation import outcomes as outcomes
 from reflexarc.reflex.evaluation import summarise as summarise
+from reflexarc.reflex.integrity import ResultsFit as ResultsFit
+from reflexarc.reflex.integrity import results_fit as results_fit
 from reflexarc.reflex.learning import learn as learn
 from reflexarc.reflex.reflex import Reflex as Reflex
 from reflexarc.reflex.repeat import Repeats as Repeats

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from reflexarc.reflex.integrity import ResultsFit
 from reflexarc.steps import Effect
 
 
@@ -41,7 +42,8 @@ class ToolRow(msgspec.Struct, frozen=True):
 
 class Card(msgspec.Struct, frozen=True):
     """Everything a person needs to judge a reflex. Shares are of calls of tasks not learned from
-    (cross-fitted by task)."""
+    (cross-fitted by task). Where `results` says that recorded results do not belong to their
+    calls, nothing is certified."""
 
     sessions: int
     tasks: int
@@ -52,5 +54,6 @@ class Card(msgspec.Struct, frozen=True):
     confidence_level: float
     models: tuple[str, ...]
     prompts: int
+    results: ResultsFit
     tools: tuple[ToolRow, ...]
     certificates: tuple[Certificate, ...]

@@ -13,6 +13,7 @@ from reflexarc.reflex.confidence import confidence_features, fit_confidence
 from reflexarc.reflex.effects import guess_effect
 from reflexarc.reflex.fit import fit_predictor
 from reflexarc.reflex.identity import Identity, offered_tools
+from reflexarc.reflex.integrity import results_fit
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.reflex import Reflex
 from reflexarc.reflex.replay import replay
@@ -84,6 +85,12 @@ def learn(
             forest = fit_confidence(features[~here], right[~here])
             scores[here] = forest.probabilities(features[here])[:, 0]
     levels = sorted({*LEVELS, max_error})
+    results = results_fit(sessions)
+    certificates = _certificates(judged, scores, levels, confidence)
+    if results.fits is False:
+        certificates = tuple(
+            msgspec.structs.replace(one, threshold=None, missing=0) for one in certificates
+        )
     card = Card(
         sessions=len(sessions),
         tasks=len(tasks),
@@ -94,8 +101,9 @@ def learn(
         confidence_level=confidence,
         models=tuple(sorted({session.model for session in sessions if session.model})),
         prompts=0,
+        results=results,
         tools=_tool_rows(sessions, judged, found),
-        certificates=_certificates(judged, scores, levels, confidence),
+        certificates=certificates,
     )
     identity = Identity.of(sessions, found)
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))

@@ -11,9 +11,10 @@ from reflexarc.steps import Session
 class Repeats(msgspec.Struct, frozen=True):
     """Over calls at the same point of several runs of one task (the same calls so far).
 
-    `repeat_rate` is the chance that a run drawn at random makes the call another one made (the sum
-    of squared shares), `modal_share` the share of the most common call, which is what a perfect
-    predictor could reach. `calls` were compared, in `tasks` tasks; None where nothing recurs.
+    `repeat_rate` is the chance that another run makes the same call (the sum of squared shares, a
+    run not being compared with itself), `modal_share` the share of the most common call, which is
+    what a perfect predictor could reach. `calls` were compared, in `tasks` tasks; None where
+    nothing recurs.
     """
 
     repeat_rate: float | None
@@ -34,7 +35,7 @@ def repeats(sessions: Sequence[Session], ignore: Iterable[str] = ()) -> Repeats:
                     continue
                 calls_after[session.task, tuple(made)][call.key] += 1
                 made.append(call.key)
-    total = squared = modal = 0.0
+    total = agreeing = modal = 0.0
     tasks: set[str] = set()
     for (task, _), counts in calls_after.items():
         runs = sum(counts.values())
@@ -42,8 +43,9 @@ def repeats(sessions: Sequence[Session], ignore: Iterable[str] = ()) -> Repeats:
             continue
         tasks.add(task)
         total += runs
-        squared += sum(count * count for count in counts.values()) / runs
+        pairs = sum(count * (count - 1) for count in counts.values())
+        agreeing += pairs / (runs - 1)
         modal += max(counts.values())
     if not total:
         return Repeats(None, None, 0, 0)
-    return Repeats(round(squared / total, 6), round(modal / total, 6), int(total), len(tasks))
+    return Repeats(round(agreeing / total, 6), round(modal / total, 6), int(total), len(tasks))

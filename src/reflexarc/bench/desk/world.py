@@ -115,6 +115,15 @@ def build_database(task: DeskTask, path: Path | str = ":memory:") -> sqlite3.Con
     """Create the task's database at `path`, which must not hold one yet; open in autocommit."""
     world = _World(task.seed)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        _fill(connection, world)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _fill(connection: sqlite3.Connection, world: "_World") -> None:
     # A database per task run, thrown away after it is judged: no need to survive a power cut.
     connection.execute("PRAGMA journal_mode = MEMORY")
     connection.execute("PRAGMA synchronous = OFF")
@@ -125,7 +134,6 @@ def build_database(task: DeskTask, path: Path | str = ":memory:") -> sqlite3.Con
         marks = ",".join("?" * len(rows[0]))
         connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
     connection.execute("COMMIT")
-    return connection
 
 
 Row = tuple[str | int | None, ...]
