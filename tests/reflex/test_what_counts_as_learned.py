@@ -6,6 +6,7 @@ import pytest
 
 from reflexarc.reflex import guess_effect, repeats
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.learning import tool_effects
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.sources import SourceLearner
 from reflexarc.steps import Message, Session, ToolCall, ToolSpec
@@ -57,32 +58,126 @@ def test_slots_are_found_where_the_values_stand() -> None:
     assert best["carrier"] == "out:get_order:.parcel.carrier"
 
 
-@pytest.mark.parametrize(
-    ("name", "description", "effect"),
-    [
-        ("get_order_details", "Get the status and details of an order.", "read"),
-        ("list_comments", "", "read"),
-        ("findUserByEmail", "", "read"),
-        ("GET_v3_orders_id", "", "read"),
-        ("email.search_emails", "Searches for emails matching the query.", "read"),
-        ("check_balance", "Does not modify the account. Returns the balance.", "read"),
-        ("get_or_create_user", "", "write"),
-        ("find_and_replace", "", "write"),
-        ("check_in_guest", "Marks a guest as arrived.", "write"),
-        ("checkout", "", "write"),
-        ("list_item_for_sale", "Creates an offer.", "write"),
-        ("cancel_pending_order", "", "write"),
-        ("POST_v3_orders", "", "write"),
-        ("calculate", "Calculate the result of an expression.", "write"),
-        ("frobnicate", "", "write"),
-        ("", "", "write"),
-        ("think", "Use the tool to think about something.", "think"),
-    ],
-)
-def test_what_cannot_be_told_is_a_write(name: str, description: str, effect: str) -> None:
-    guessed, why = guess_effect(ToolSpec(name, description))
-    assert guessed == effect, why
+READS = {
+    "get_order_details": "Get the status and details of an order.",
+    "get_user_details": "Get the details of a user, including their orders and refunds.",
+    "find_user_id_by_name_zip": "Find user id by name and zip. Use find by email by default, and "
+    "only call this function if the user is not found by email.",
+    "list_comments": "",
+    "findUserByEmail": "",
+    "GET_v3_plans_id_confirm": "",
+    "email.search_emails": "Searches for emails matching the query.\n\nParameters\n----------\n"
+    "sort: creates an order by date.",
+    "company_directory.find_email_address": "Finds the email address of an employee.",
+    "mcp__github__list_issues": "List the issues of a repository.",
+    "check_balance": "Does not modify the account. Returns the balance.",
+    "track_parcel": "Look up where a parcel is.",
+    "fetch_page": "Fetches a page without changing anything.",
+    "get_tickets": "This tool belongs to a desk that lets users create, view and delete tickets. "
+    "Tool description: Get all tickets created by the current user.",
+    "search_direct_flight": "Search direct flights between two cities on a specific date.",
+}
+WRITES_BY_NAME = [
+    "get_or_create_user",
+    "find_and_replace",
+    "check_in_guest",
+    "check_out_book",
+    "check_in",
+    "check_into_hotel",
+    "check_off_item",
+    "checkout",
+    "list_item_for_sale",
+    "list_product_on_ebay",
+    "list_append",
+    "list_push",
+    "list_pop",
+    "list_archive",
+    "track_event",
+    "track_expense",
+    "show_notification",
+    "get_and_increment_counter",
+    "getAndSet",
+    "get_next_job",
+    "get_token",
+    "fetch_and_lock",
+    "fetch_and_import",
+    "lookup_and_charge",
+    "flight.search_and_purchase",
+    "read_and_archive",
+    "view_and_acknowledge",
+    "diff_apply",
+    "query",
+    "sql_query",
+    "query_mutation",
+    "browse_click",
+    "cat_to_file",
+    "search_book_flight",
+    "find_place_order",
+    "find_run_job",
+    "check_pay_bill",
+    "fetch_transfer_funds",
+    "view_start_instance",
+    "get_schedule_meeting",
+    "hotel_search_place_booking",
+    "read_mark_all",
+    "view_set_theme",
+    "HassListCompleteItem",
+    "HassMediaSearchAndPlay",
+    "cancel_pending_order",
+    "POST_v3_orders",
+    "DELETE_v1_find_id",
+    "post_search",
+    "calculate",
+    "frobnicate",
+    "delete_thoughts",
+    "post_thought",
+    "mcp__github__create_issue",
+]
+WRITES_BY_DESCRIPTION = {
+    "run_query": "Run any SQL on the database, including INSERT, UPDATE and DELETE.",
+    "query": "Query the database. SELECT as well as UPDATE statements are allowed.",
+    "fetch": "HTTP request with any method (GET, POST, PUT).",
+    "get_user": "Gets a user. Creates the user if it does not exist.",
+    "get_report": "Generates a report and emails it.",
+    "find": "Not only finds the item but also deletes it.",
+    "get_item": "Without further confirmation, purchases the item.",
+    "search_and": "",
+    "list_jobs": "Lists the waiting jobs and claims the first.",
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_only_looks_is_a_read(name: str) -> None:
+    guessed, why = guess_effect(ToolSpec(name, READS[name]))
+    assert guessed == "read", why
+
+
+@pytest.mark.parametrize("name", [*WRITES_BY_NAME, ""])
+def test_what_a_name_cannot_tell_is_a_write(name: str) -> None:
+    guessed, why = guess_effect(ToolSpec(name))
+    assert guessed == "write", why
     assert why
+
+
+@pytest.mark.parametrize("name", WRITES_BY_DESCRIPTION)
+def test_a_description_that_acts_makes_a_write(name: str) -> None:
+    guessed, why = guess_effect(ToolSpec(name, WRITES_BY_DESCRIPTION[name]))
+    assert guessed == "write", why
+
+
+@pytest.mark.parametrize("name", ["think", "think_tool", "sequential_thinking", "scratchpad"])
+def test_what_only_records_a_thought_thinks(name: str) -> None:
+    assert guess_effect(ToolSpec(name, "Use the tool to think about something."))[0] == "think"
+
+
+def test_the_strictest_of_several_schemas_counts() -> None:
+    plain = calls("task-0", 0, {"kind": "all"})
+    declared = Session("s", "task-1", (ToolSpec("get_thing", effect="write"),), plain.messages)
+    reworded = Session("s", "task-1", (ToolSpec("get_thing", "Deletes a thing."),), plain.messages)
+    assert tool_effects([plain], {})["get_thing"][0] == "read"
+    for other in (declared, reworded):
+        assert tool_effects([plain, plain, other], {})["get_thing"][0] == "write"
+        assert tool_effects([other, plain], {"get_thing": "read"})["get_thing"][0] == "read"
 
 
 def test_a_declaration_wins() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reflexarc.reflex.card import Card, Certificate, ToolRow
 from reflexarc.reflex.certificate import certify
 from reflexarc.reflex.confidence import confidence_features, fit_confidence
-from reflexarc.reflex.effects import guess_effect
+from reflexarc.reflex.effects import guess_effect, strictest
 from reflexarc.reflex.fit import fit_predictor
 from reflexarc.reflex.identity import Identity, offered_tools
 from reflexarc.reflex.integrity import results_fit
@@ -119,22 +119,26 @@ def _silent(_phase: str, _share: float) -> None:
 def tool_effects(
     sessions: Sequence[Session], declared: Mapping[str, Effect]
 ) -> dict[str, tuple[Effect, str]]:
-    """Effect and why, for every tool that was offered or called. Raises LearnError where a
+    """Effect and why, for every tool that was offered or called; where sessions recorded several
+    forms of one tool, the strictest counts. Raises LearnError where a
     declared tool occurs nowhere: a misspelt name must not leave a write unguarded."""
-    tools: dict[str, ToolSpec] = {}
+    tools: dict[str, dict[str, ToolSpec]] = {}
     for session in sessions:
-        for tool in session.tools or offered_tools(session):
-            tools.setdefault(tool.name, tool)
+        for tool in session.tools:
+            tools.setdefault(tool.name, {})[f"{tool.schema_hash} {tool.effect}"] = tool
         for message in session.messages:
             for call in message.tool_calls:
-                tools.setdefault(call.name, ToolSpec(call.name))
+                tools.setdefault(call.name, {})
     unknown = sorted(set(declared) - set(tools))
     if unknown:
         raise LearnError(
             f"an effect is declared for {', '.join(unknown)}, which no session offers or calls; "
             f"the tools are {', '.join(sorted(tools))}"
         )
-    found = {name: guess_effect(tool) for name, tool in sorted(tools.items())}
+    found = {
+        name: strictest(guess_effect(tool) for tool in specs.values() or (ToolSpec(name),))
+        for name, specs in sorted(tools.items())
+    }
     found.update({name: (effect, "declared") for name, effect in declared.items()})
     return found
 
