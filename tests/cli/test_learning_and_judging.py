@@ -33,8 +33,9 @@ def test_what_was_split_and_learned_is_judged(run: Run, shop: Path, tmp_path: Pa
     assert (card.sessions, card.max_error) == (60, 0.1)
 
     figures = tmp_path / "out.json"
-    code, told, _ = run("eval", reflex, tmp_path / "test.jsonl.gz", "--json", figures)
+    code, told, cautions = run("eval", reflex, tmp_path / "test.jsonl.gz", "--json", figures)
     assert code == 0
+    assert "careful" not in cautions
     assert "best call exact" in told
     found = json.loads(figures.read_text())
     assert set(found) == EVALUATION_KEYS
@@ -44,6 +45,21 @@ def test_what_was_split_and_learned_is_judged(run: Run, shop: Path, tmp_path: Pa
     assert all(set(level) == CERTIFIED_KEYS for level in found["certified"].values())
     assert set(found["latency_ms"]) == {"p50", "p99", "max"}
     assert (found["sessions"], found["tasks"], found["calls"]) == (30, 30, 90)
+    code, told, cautions = run("eval", reflex, shop, "--json", "-")
+    assert code == 0
+    assert "60 of 90 tasks were learned from" in cautions
+    assert "learned from" not in told  # the figures' keys stay what they are
+
+    others = tmp_path / "others.jsonl"
+    others.write_text(json.dumps(shop_session(0)).replace("_order", "_parcel").replace(
+        "get_customer", "get_sender"
+    ).replace('"t0"', '"other"') + "\n")  # fmt: skip
+    code, _, cautions = run("eval", reflex, others)
+    assert code == 0
+    assert cautions.splitlines()[-1] == (
+        "careful: none of the tools of this reflex occurs in these sessions"
+    )
+
     # the agent always does the same: nearly everything is learned, and reads are certified
     assert found["call_exact_top1"] > 0.9
     assert found["certified"]["0.10"]["coverage_calls"] > 0.5
@@ -110,6 +126,35 @@ def test_wrong_options_are_refused(
     assert code == status
     assert why in complaints
     assert not reflex.exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [("", "is a folder"), ("absent/a.reflex", "there is no folder"), ("a" * 300, "too long")],
+)
+def test_what_cannot_be_written_to_is_refused_before_any_work(
+    run: Run, shop: Path, tmp_path: Path, target: str, why: str
+) -> None:
+    # were a line read first, the absent file would be the complaint
+    where = f"{tmp_path}/{target}"
+    for command in (
+        ["learn", "absent.jsonl", "-o", where],
+        ["learn", "absent.jsonl", "-o", tmp_path / "a.reflex", "--json", where],
+        ["eval", "absent.reflex", shop, "--json", where],
+        ["try", "absent.jsonl", "--json", where],
+        ["demo", "--json", where],
+    ):
+        code, _, complaints = run(*command)
+        assert code == 2
+        assert why in complaints
+        assert "absent.jsonl" not in complaints
+
+
+def test_a_device_is_never_replaced_by_a_reflex(run: Run, shop: Path) -> None:
+    code, _, complaints = run("learn", shop, "-o", "/dev/null")
+    assert code == 2
+    assert "is no plain file" in complaints
+    assert not Path("/dev/null").is_file()
 
 
 def test_only_verified_keeps_sessions_with_full_reward(run: Run, tmp_path: Path) -> None:

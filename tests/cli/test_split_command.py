@@ -61,7 +61,6 @@ def test_sessions_without_tasks_are_put_together_and_it_says_so(run: Run, tmp_pa
         ([line("a")], [], "nothing to split by task"),
         ([], [], "no session in"),
         ([line("a"), line("b")], ["--by", "family"], "names no family"),
-        ([line("a"), line("b")], ["--test-share", "2"], "between 0 and 1"),
     ],
 )
 def test_what_cannot_be_split_is_said_in_one_line(
@@ -78,6 +77,15 @@ def test_wrong_usage_is_refused(run: Run, tmp_path: Path) -> None:
     assert run("split", "x", "--by", "moon", "-o", tmp_path)[0] == 2
     assert run("split", "x", "--unknown")[0] == 2
     assert run("split")[0] == 2
+    for share in ("2", "0", "-1", "nan", "half"):
+        code, _, complaints = run("split", "x", "-o", tmp_path, "--test-share", share)
+        assert code == 2
+        assert "--test-share" in complaints
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
+        code, _, complaints = run("split", "absent.jsonl", "-o", folder)
+        assert code == 2
+        assert "is no folder" in complaints
     code, _, complaints = run("split", tmp_path / "absent.jsonl", "-o", tmp_path)
     assert code == 1
     assert "absent.jsonl: cannot be read" in complaints

@@ -1,5 +1,7 @@
 """`reflexarc eval`: a reflex judged on sessions it has not learned from."""
 
+from collections.abc import Sequence
+
 import click
 
 from reflexarc.cli.tables import (
@@ -13,6 +15,7 @@ from reflexarc.cli.tables import (
     write_json,
 )
 from reflexarc.reflex import Evaluation, Reflex, evaluate
+from reflexarc.steps import Session
 from reflexarc.steps.errors import ArtifactError, InputError
 
 
@@ -27,6 +30,8 @@ def command(reflex_path: str, files: tuple[str, ...], json_path: str | None) -> 
     """
     reflex = load_reflex(reflex_path)
     recording = read(files)
+    for caution in cautions(reflex, recording.sessions):
+        click.echo(f"careful: {caution}", err=True)
     with progress() as moved:
         evaluation = evaluate(
             reflex, recording.sessions, progress=lambda done: moved("judging", done)
@@ -34,6 +39,23 @@ def command(reflex_path: str, files: tuple[str, ...], json_path: str | None) -> 
     show_evaluation(evaluation)
     write_json(json_path, evaluation)
     finish(recording)
+
+
+def cautions(reflex: Reflex, sessions: Sequence[Session]) -> list[str]:
+    """What the figures of these sessions do not say, in sentences without a full stop."""
+    found: list[str] = []
+    tasks = {session.task for session in sessions}
+    known = sum(reflex.learned_from(task) for task in tasks)
+    if known:
+        found.append(
+            f"{known} of {len(tasks)} tasks were learned from: these figures say nothing about "
+            "new tasks"
+        )
+    offered = {tool.name for session in sessions for tool in session.tools}
+    offered |= {c.name for s in sessions for message in s.messages for c in message.tool_calls}
+    if not offered & {row.name for row in reflex.card.tools}:
+        found.append("none of the tools of this reflex occurs in these sessions")
+    return found
 
 
 def load_reflex(path: str) -> Reflex:

@@ -6,6 +6,8 @@ import click
 
 from reflexarc.bench.verdicts import RESULTS_MIXED_UP
 from reflexarc.cli.tables import (
+    OutputFile,
+    Share,
     files_argument,
     finish,
     json_option,
@@ -18,7 +20,7 @@ from reflexarc.cli.tables import (
 )
 from reflexarc.reflex import Card, learn
 from reflexarc.steps import Effect, Session
-from reflexarc.steps.errors import LearnError
+from reflexarc.steps.errors import InputError, LearnError
 
 _EFFECTS: tuple[Effect, ...] = get_args(Effect)
 
@@ -37,33 +39,16 @@ class _EffectPair(click.ParamType[tuple[str, Effect]]):
         return tool, effect
 
 
-class _Share(click.ParamType[float]):
-    """A number between 0 and 1, both excluded."""
-
-    name = "SHARE"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            number = float(value)
-        except ValueError:
-            number = 0.0
-        if not 0.0 < number < 1.0:
-            self.fail(f"{value!r} is not a number between 0 and 1", param, ctx)
-        return number
-
-
 max_error_option = click.option(
     "--max-error",
-    type=_Share(),
+    type=Share(),
     default=0.05,
     show_default=True,
     help="Largest share of answers that may not be what System 2 would have done.",
 )
 confidence_option = click.option(
     "--confidence",
-    type=_Share(),
+    type=Share(),
     default=0.9,
     show_default=True,
     help="Probability with which a certificate must hold.",
@@ -80,7 +65,13 @@ effect_option = click.option(
 
 @click.command(name="learn")
 @files_argument
-@click.option("-o", "path", required=True, metavar="FILE", help="Where to write the reflex.")
+@click.option(
+    "-o",
+    "path",
+    required=True,
+    type=OutputFile(replaced=True),
+    help="Where to write the reflex.",
+)
 @max_error_option
 @confidence_option
 @click.option("--only-verified", is_flag=True, help="Keep sessions whose reward is full (1).")
@@ -110,7 +101,10 @@ def command(
             effects=dict(effects),
             progress=moved,
         )
-    reflex.save(path)
+    try:
+        reflex.save(path)
+    except OSError as error:  # a full disk, a folder that went away meanwhile
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
     if (note := told_apart(recording)) is not None:
         out().print(note)
     show_card(reflex.card)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from reflexarc.cli.tables import files_argument, finish, read, told_apart
+from reflexarc.cli.tables import OutputFolder, Share, files_argument, finish, read, told_apart
 from reflexarc.steps.errors import InputError
 from reflexarc.traces import SplitBy, split_sessions, write_sessions
 from reflexarc.traces.split import SPLITS
@@ -14,7 +14,13 @@ _PLURALS = {"task": "tasks", "session": "sessions", "family": "families"}
 
 @click.command(name="split")
 @files_argument
-@click.option("--test-share", default=0.33, show_default=True, help="Share of the groups to test.")
+@click.option(
+    "--test-share",
+    default=0.33,
+    show_default=True,
+    type=Share(),
+    help="Share of the groups to test.",
+)
 @click.option("--seed", default=1, show_default=True, help="Another seed, another split.")
 @click.option(
     "--by",
@@ -23,7 +29,9 @@ _PLURALS = {"task": "tasks", "session": "sessions", "family": "families"}
     show_default=True,
     help="What must not stand on both sides. By session is for work that recurs.",
 )
-@click.option("-o", "folder", required=True, metavar="DIR", help="Folder to write to.")
+@click.option(
+    "-o", "folder", required=True, type=OutputFolder(), help="Folder to write to; made if missing."
+)
 def command(files: tuple[str, ...], test_share: float, seed: int, by: SplitBy, folder: str) -> None:
     """Split sessions into DIR/train.jsonl.gz and DIR/test.jsonl.gz.
 

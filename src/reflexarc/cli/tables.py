@@ -3,6 +3,7 @@
 Results go to stdout, progress and complaints to stderr.
 """
 
+import os
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -125,9 +126,86 @@ def progress() -> Generator[OnProgress]:
         yield lambda what, done: bar.update(task, description=what, completed=done)
 
 
+class Share(click.ParamType[float]):
+    """A number between 0 and 1, both excluded."""
+
+    name = "SHARE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 0.0 < number < 1.0:
+            self.fail(f"{value!r} is not a number between 0 and 1", param, ctx)
+        return number
+
+
+class OutputFile(click.ParamType[str]):
+    """A file to be written, refused before any work where it cannot be. `dash`: `-` is stdout.
+    `replaced`: written beside and renamed, so nothing but a plain file may stand there."""
+
+    name = "FILE"
+
+    def __init__(self, *, dash: bool = False, replaced: bool = False) -> None:
+        self._dash = dash
+        self._replaced = replaced
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if self._dash and text == "-":
+            return text
+        path = Path(text)
+        try:
+            fault = self._fault(text, path)
+        except OSError as error:  # a name that is too long
+            fault = f"{text!r}: {error}"
+        if fault is not None:
+            self.fail(fault, param, ctx)
+        return text
+
+    def _fault(self, text: str, path: Path) -> str | None:
+        folder = path.parent
+        if not text or path.is_dir() or text.endswith("/"):
+            return f"{text!r} is a folder; name a file"
+        if not folder.is_dir():
+            return f"there is no folder {str(folder)!r} to write {path.name!r} to"
+        if self._replaced and path.exists() and not path.is_file():
+            return f"{text!r} is no plain file"
+        into = path if path.exists() and not self._replaced else folder
+        return None if os.access(into, os.W_OK) else f"{text!r} may not be written"
+
+
+class OutputFolder(click.ParamType[str]):
+    """A folder to write to, made where it is missing; refused before any work where it cannot
+    be."""
+
+    name = "DIR"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not text:
+            self.fail("name a folder", param, ctx)
+        path = Path(text)
+        try:
+            there = next(one for one in (path, *path.absolute().parents) if one.exists())
+            if not there.is_dir():
+                self.fail(f"{str(there)!r} is no folder", param, ctx)
+        except OSError as error:
+            self.fail(f"{text!r}: {error}", param, ctx)
+        if not os.access(there, os.W_OK):
+            self.fail(f"{str(there)!r} may not be written to", param, ctx)
+        return text
+
+
 files_argument = click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path()
 )
 json_option = click.option(
-    "--json", "json_path", metavar="FILE", help="Also write the figures as JSON ('-': stdout)."
+    "--json",
+    "json_path",
+    type=OutputFile(dash=True),
+    help="Also write the figures as JSON ('-': stdout).",
 )
