@@ -189,6 +189,25 @@ def test_an_answer_takes_at_least_its_modelled_latency(start: Start) -> None:
     assert waited_ms >= 0.2 * modelled_ms - 1
 
 
+def test_prompts_read_at_the_same_time_do_not_find_each_other_cached(start: Start) -> None:
+    url = start(Says(Answer("Hi.")), time_scale=1)
+    body = json.dumps({"model": "says", "messages": MESSAGES}).encode()
+    cached: list[int] = []
+
+    def ask() -> None:
+        details = post(url, body)[1]["usage"]["prompt_tokens_details"]
+        cached.append(details["cached_tokens"])
+
+    together = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in together:
+        thread.start()
+    for thread in together:
+        thread.join()
+    assert cached == [0, 0]
+    ask()
+    assert cached[-1] > 1024
+
+
 def test_many_clients_at_once_each_get_their_own_answer(start: Start) -> None:
     url = start()
     got: dict[str, str] = {}

@@ -130,6 +130,9 @@ class SimulatedSystem2:
             (b"server-timing", f"first;dur={first_ms:.1f}, output;dur={writing_ms:.1f}".encode()),
         ]
         wait = _Wait(receive, began, self._time_scale)
+        await wait.until_ms(first_ms)
+        # Only now is the prompt read: another that came meanwhile did not find it.
+        self._cache.remember(prompt)
         if request.stream:
             options = request.stream_options or _StreamOptions()
             await self._stream(
@@ -154,7 +157,6 @@ class SimulatedSystem2:
         writing_ms: float,
     ) -> None:
         created_s = int(self._wall_clock_s())
-        await wait.until_ms(first_ms)
         content_type = (b"content-type", b"text/event-stream; charset=utf-8")
         await send(
             {"type": "http.response.start", "status": 200, "headers": [content_type, *headers]}
