@@ -87,4 +87,8 @@ def test_faults_are_said_in_one_line(tmp_path: Path) -> None:
     assert "holds no session" in failed("--policy", f"recorded:{empty}")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"cannot listen on 127.0.0.1:{port}" in failed("--port", str(port))
+        said = failed("--port", str(port))
+        assert said == f"Error: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    assert "cannot listen on no-such-host.invalid:0: " in failed(
+        "--host", "no-such-host.invalid", "--port", "0"
+    )

@@ -1,5 +1,6 @@
 """`reflexarc sim`: the simulated System 2 on a port of this machine."""
 
+import os
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -63,7 +64,12 @@ def command(
     try:
         listener = socket.create_server((host, port), backlog=1024)
     except OSError as error:
-        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        # an address error says its place twice; a name that is not found has numbers of its own
+        if error.errno is None or isinstance(error, socket.gaierror):
+            why = error.strerror
+        else:
+            why = os.strerror(error.errno)
+        raise ConfigError(f"cannot listen on {host}:{port}: {why}") from error
     where = f"http://{host}:{listener.getsockname()[1]}/v1"
     what = f"{model or chosen.model}, profile {profile}, {policy}"
     config = uvicorn.Config(
