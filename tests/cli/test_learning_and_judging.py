@@ -94,7 +94,9 @@ def test_try_on_too_little_says_so_and_exits_well(run: Run, tmp_path: Path) -> N
     code, told, _ = run("try", path)
     assert code == 0
     assert "Verdict: do not enable" in told
-    assert "at least 5 different tasks" in " ".join(told.split())
+    assert "in the learning part, 2 tasks in 2 sessions: at least 5 different tasks" in " ".join(
+        told.split()
+    )
 
 
 def test_a_declared_effect_wins_over_the_guess(run: Run, shop: Path, tmp_path: Path) -> None:
@@ -114,6 +116,7 @@ def test_a_declared_effect_wins_over_the_guess(run: Run, shop: Path, tmp_path: P
         (["--effect", "get_order"], 2, "TOOL=read"),
         (["--max-error", "0"], 2, "between 0 and 1"),
         (["--max-error", "1.5"], 2, "between 0 and 1"),
+        (["--max-error", "0.00001"], 2, "too small"),
         (["--confidence", "high"], 2, "between 0 and 1"),
         (["--speed", "9"], 2, "No such option"),
     ],

@@ -137,7 +137,10 @@ def run_trial(
     )
     try:
         split = split_sessions(sessions, test_share=test_share, seed=seed)
-        train = [sessions[i] for i in split.train]
+    except InputError as error:
+        return Trial(max_error, confidence, facts, None, "do not enable", str(error))
+    train = [sessions[i] for i in split.train]
+    try:
         reflex = learn(
             train,
             max_error=max_error,
@@ -145,10 +148,11 @@ def run_trial(
             effects={name: kind for name, kind in declared.items() if _occurs(name, train)},
             progress=_first_part(progress),
         )
-    except (InputError, LearnError) as error:
+    except LearnError as error:
         if isinstance(error.__cause__, ImportError):
             raise
-        return Trial(max_error, confidence, facts, None, "do not enable", str(error))
+        because = f"in the learning part, {error}"
+        return Trial(max_error, confidence, facts, None, "do not enable", because)
     learned = _judged(reflex, train, [sessions[i] for i in split.test], profile, progress)
     verdict, because = overall_verdict(reflex.card, learned.evaluation, learned.tools, max_error)
     return Trial(max_error, confidence, facts, learned, verdict, because)

@@ -11,6 +11,7 @@ from reflexarc.bench.demo import DemoOptions, run_demo
 from reflexarc.bench.demo_report import print_report
 from reflexarc.bench.desk.world import MODEL
 from reflexarc.cli.tables import Share, json_option, out, progress, write_json
+from reflexarc.reflex.learning import LEAST_ERROR
 from reflexarc.steps.errors import ConfigError
 
 _QUICK_TASKS = 10
@@ -30,7 +31,7 @@ _QUICK_TASKS = 10
     "--max-error",
     default=0.05,
     show_default=True,
-    type=Share(),
+    type=Share(LEAST_ERROR),
     help="Largest share of wrong acts System 1 may act under.",
 )
 @click.option(

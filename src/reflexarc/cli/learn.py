@@ -19,6 +19,7 @@ from reflexarc.cli.tables import (
     write_json,
 )
 from reflexarc.reflex import Card, learn
+from reflexarc.reflex.learning import LEAST_ERROR
 from reflexarc.steps import Effect, Session
 from reflexarc.steps.errors import InputError, LearnError
 
@@ -41,7 +42,7 @@ class _EffectPair(click.ParamType[tuple[str, Effect]]):
 
 max_error_option = click.option(
     "--max-error",
-    type=Share(),
+    type=Share(LEAST_ERROR),
     default=0.05,
     show_default=True,
     help="Largest share of answers that may not be what System 2 would have done.",

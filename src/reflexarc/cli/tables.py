@@ -127,9 +127,12 @@ def progress() -> Generator[OnProgress]:
 
 
 class Share(click.ParamType[float]):
-    """A number between 0 and 1, both excluded."""
+    """A number between 0 and 1, both excluded, and not below `least`."""
 
     name = "SHARE"
+
+    def __init__(self, least: float = 0.0) -> None:
+        self._least = least
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -140,6 +143,8 @@ class Share(click.ParamType[float]):
             number = 0.0
         if not 0.0 < number < 1.0:
             self.fail(f"{value!r} is not a number between 0 and 1", param, ctx)
+        if number < self._least:
+            self.fail(f"{value!r} is too small: {self._least:g} is the least", param, ctx)
         return number
 
 
