@@ -17,7 +17,7 @@ import uvicorn
 
 from reflexarc.gateway.app import Gateway
 from reflexarc.gateway.config import GatewayConfig, Limits, Route, checked
-from reflexarc.gateway.serving import listen
+from reflexarc.gateway.serving import listen, server_config
 from reflexarc.gateway.system1 import System1Limits
 from reflexarc.reflex import learn
 from reflexarc.steps import Message, Session, ToolCall, ToolSpec
@@ -375,11 +375,7 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         )
         await gateway.start()
         listener = listen("127.0.0.1", 0)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                gateway, lifespan="off", log_level="warning", server_header=False, date_header=False
-            )
-        )
+        server = uvicorn.Server(server_config(gateway))
         server.install_signal_handlers = lambda: None  # type: ignore[method-assign]
         serving = asyncio.create_task(server._serve(sockets=[listener]))
         client = aiohttp.ClientSession(auto_decompress=False)

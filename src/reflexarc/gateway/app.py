@@ -154,6 +154,14 @@ class Gateway:
             await self._answer(arrival, status, body)
         self.metrics.request(route_path, kind, status)
 
+    def refusal(self, status: int, message: str, code: str) -> tuple[Headers, bytes]:
+        """Headers and body for what is not HTTP, or too much of it: no request was made of it."""
+        self.metrics.request("", "other", status)
+        request_id = self._ids.text(self._ids.next(), None)
+        headers = own_headers(request_id, _NONE, reflexarc=0.0)
+        headers.append((b"content-type", b"application/json"))
+        return headers, error_body(status, message, code=code)
+
     async def _open(
         self,
         door: _Door,

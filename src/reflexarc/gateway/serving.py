@@ -9,7 +9,7 @@ from types import FrameType
 import uvicorn
 
 from reflexarc.gateway.app import Gateway
-from reflexarc.gateway.one_write import OneWriteProtocol
+from reflexarc.gateway.protocol import protocol_of
 from reflexarc.steps.errors import ConfigError
 
 
@@ -34,7 +34,7 @@ def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None
     """
     import uvloop  # absent on Windows, where nothing else of this module is missed
 
-    server = uvicorn.Server(_server_config(gateway))
+    server = uvicorn.Server(server_config(gateway))
 
     def stop(number: int, frame: FrameType | None) -> None:
         # While it serves, the server has handlers of its own; it raises the signal again once it
@@ -65,10 +65,11 @@ async def _serve(
         await gateway.close()
 
 
-def _server_config(gateway: Gateway) -> uvicorn.Config:
+def server_config(gateway: Gateway) -> uvicorn.Config:
+    """How the server is set up, but for its loop and its socket."""
     return uvicorn.Config(
         gateway,  # pyright: ignore[reportArgumentType] - its scope is typed as any mapping
-        http=OneWriteProtocol,
+        http=protocol_of(gateway.config.limits.header_bytes, gateway.refusal),
         ws="none",
         lifespan="off",
         proxy_headers=False,  # nothing here depends on who the client is
