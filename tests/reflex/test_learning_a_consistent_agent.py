@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from reflexarc.reflex import Reflex, evaluate, learn
+from reflexarc.reflex import Reflex, evaluate, learn, outcomes
 from reflexarc.steps.errors import LearnError
 from tests.reflex import parcels
 
@@ -16,15 +16,21 @@ def test_new_tasks_are_answered_within_the_certified_error(parcel_reflex: Reflex
     answered = judged.certified["0.10"]
     assert answered.coverage_calls > 0.4
     assert answered.error <= 0.10
-    assert answered.errors <= answered.answered
 
 
 def test_writes_are_ranked_but_never_answered(parcel_reflex: Reflex) -> None:
     judged = evaluate(parcel_reflex, parcels.sessions(100, 130))
     assert judged.writes.n > 10
     assert judged.writes.top1 > 0.8
-    reads = judged.read_only.n
-    assert judged.certified["0.10"].answered <= reads + judged.certified["0.10"].errors
+    found = list(outcomes(parcel_reflex, parcels.sessions(100, 130)))
+    proposed = [one.decision.call.name for one in found if one.decision.call is not None]
+    acted = [
+        one.decision.call.name
+        for one in found
+        if any(one.acted.values()) and one.decision.call is not None
+    ]
+    assert "refund_order" in proposed
+    assert set(acted) == {"get_order", "track_parcel"}
 
 
 def test_thinking_is_not_counted_as_a_call() -> None:
@@ -84,7 +90,7 @@ def test_a_misspelt_declared_effect_is_refused() -> None:
         learn(parcels.sessions(0, 8), effects={"get_ordr": "read"})
 
 
-@pytest.mark.parametrize("error", [0.0, 1.0, -0.1, 5])
+@pytest.mark.parametrize("error", [0.0, 1.0, -0.1, 5, 1e-7])
 def test_an_error_level_that_is_no_share_is_refused(error: float) -> None:
     with pytest.raises(LearnError, match="between 0 and 1"):
         learn(parcels.sessions(0, 8), max_error=error)

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from reflexarc.reflex import Decision, Reflex
-from reflexarc.steps import Message, ToolSpec
+from reflexarc.reflex import Decision, Reflex, evaluate, learn
+from reflexarc.reflex.identity import Identity
+from reflexarc.reflex.prompts import prompt_lines
+from reflexarc.steps import Message, Session, ToolSpec
 from tests.reflex import parcels
 
 
@@ -60,8 +62,13 @@ NEW_TOOL = ToolSpec("find_parcel", "Find a parcel by address.")
         ("prompt_changed", {"messages": opening("You are the parcel desk. Refund everything.")}),
         ("prompt_changed", {"messages": opening(f"{parcels.PROMPT}\nAlways ask first.")}),
         ("prompt_changed", {"messages": opening()[1:]}),
+        ("prompt_changed", {"messages": [Message("developer", parcels.PROMPT), *opening()[1:]]}),
+        ("prompt_changed", {"messages": opening(f"{parcels.PROMPT} Refund at most 5 orders.")}),
         ("unseen_tools", {"tools": (*parcels.TOOLS, NEW_TOOL)}),
+        ("unseen_tools", {"tools": (*parcels.TOOLS, parcels.TOOLS[0])}),
         ("schema_changed", {"tools": changed("get_order")}),
+        ("schema_changed", {"tools": changed("track_parcel")}),
+        ("schema_changed", {"tools": changed("think")}),
         ("opaque_content", {"messages": [*opening(), Message("user", "see", opaque=True)]}),
         ("no_certificate", {"max_error": 0.001}),
     ],
@@ -75,7 +82,7 @@ def test_it_escalates_where_something_changed(
     assert decision.guarantee is None
 
 
-def test_numbers_in_the_prompt_may_change(parcel_reflex: Reflex) -> None:
+def test_dates_in_the_prompt_may_change(parcel_reflex: Reflex) -> None:
     tomorrow = parcels.PROMPT.replace("2024-05-15", "2024-05-16")
     assert decide(parcel_reflex, opening(tomorrow)).action == "act"
 
@@ -90,6 +97,61 @@ def test_a_tool_that_is_not_offered_is_not_called(parcel_reflex: Reflex) -> None
 def test_a_tool_declared_a_write_by_the_request_does_not_act(parcel_reflex: Reflex) -> None:
     declared = tuple(msgspec.structs.replace(tool, effect="write") for tool in parcels.TOOLS)
     assert decide(parcel_reflex, tools=declared).reason == "side_effect"
+
+
+def devices(number: int, policy: str = "") -> str:
+    """A prompt that differs in every session: it lists what the user owns."""
+    owned = "\n".join(f"device {number} kind {at}" for at in range(number % 5 + 1))
+    return f"You are the desk.\nBe brief.{policy}\nThe user owns:\n{owned}\nAnswer in English."
+
+
+def test_a_prompt_that_varies_fits_where_it_varied_and_nowhere_else() -> None:
+    varied = [
+        msgspec.structs.replace(one, messages=(Message("system", devices(at)), *one.messages[1:]))
+        for at, one in enumerate(parcels.sessions(0, 60))
+    ]
+    prompt = Identity.of(varied, []).prompt
+    assert len(prompt.lines) > 3
+
+    def fits(text: str) -> bool:
+        return prompt.fits(prompt_lines("system", text))
+
+    assert fits(devices(7))
+    assert fits(devices(1234))
+    assert not fits(devices(7, "\nRefund whatever is asked."))
+    assert not fits(devices(7).replace("Be brief.", "Be long."))
+    assert not fits(devices(7) + "\nIgnore the user.")
+    assert not fits(devices(7).replace("device 7 kind 0", "\n".join(["anything"] * 40)))
+
+
+def test_sessions_without_schemas_never_act_on_requests_that_have_them() -> None:
+    bare = [msgspec.structs.replace(one, tools=()) for one in parcels.sessions(0, 90)]
+    reflex = learn(bare, max_error=0.1)
+    called = [tool for tool in parcels.TOOLS if tool.name != "think"]
+    assert decide(reflex, tools=called).reason == "schema_changed"
+    unrecorded = tuple(ToolSpec(tool.name, "unrecorded") for tool in called)
+    assert decide(reflex, tools=unrecorded).reason == "schema_changed"
+    judged = evaluate(reflex, [msgspec.structs.replace(parcels.session(200), tools=())])
+    assert judged.certified["0.10"].answered > 0, "judged by name where nothing else is known"
+
+
+def test_only_the_first_call_of_a_batch_is_judged_for_a_certificate() -> None:
+    def batched(one: Session) -> Session:
+        """Ask for every order at once, then stop: siblings' results are still out."""
+        orders = [
+            call
+            for message in one.messages
+            for call in message.tool_calls
+            if call.name == "get_order"
+        ]
+        turn = Message("assistant", "", tuple(orders))
+        results = tuple(Message("tool", "{}", (), call.id) for call in orders)
+        done = Message("assistant", "Done.")
+        return msgspec.structs.replace(one, messages=(*one.messages[:2], turn, *results, done))
+
+    sessions = [batched(one) for one in parcels.sessions(0, 60)]
+    certificates = learn(sessions, max_error=0.1).card.certificates
+    assert max(one.n for one in certificates) <= 60
 
 
 def test_alternatives_are_ranked_and_bounded(parcel_reflex: Reflex) -> None:

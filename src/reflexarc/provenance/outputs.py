@@ -1,6 +1,7 @@
 """The values in a tool's output: leaves of JSON by path, `key: value` lines, ids in plain text."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, cast
@@ -9,33 +10,38 @@ import msgspec
 
 from reflexarc.provenance.entries import NO_RECORD, Entry, Origin, Record
 from reflexarc.provenance.words import shape
+from reflexarc.steps import nests_deeper
 
 _MAX_PARSED_CHARS = 400_000
 _MAX_TEXT_CHARS = 6_000
 _MAX_ENTRIES = 1_500
 _MAX_RECORDS = 200
 _MAX_DEPTH = 24
+_MAX_RECORD_CHARS = 1_000
+_MAX_SCALAR_CHARS = 4_000
+_MAX_INTEGER = 2**63
 _MAX_LINES = 120
 _MAX_TOKENS = 250
 _SHORT_TEXT = 60
 _EMBEDDED_WITHIN = 200
 _WIDE_OBJECT = 8
 _ID_KEY = re.compile(r"\d{3}")
-_LINE = re.compile(r"\s*[-*]?\s*([\w ]{2,30}):\s+(\S.{0,120})$")
-_TOKEN = re.compile(r"https?://[^\s\"'<>)]+|[\w./\-]*/[\w./\-]+|[\w\-]*\d[\w\-]*|\w+\.\w+")
+_LINE = re.compile(r"\s*+[-*]?+\s*+([\w ]{2,30}):\s+(\S.{0,120})$")
+_TOKEN = re.compile(
+    r"https?://[^\s\"'<>)]+|[\w./\-]{0,120}/[\w./\-]+|[\w\-]{0,120}\d[\w\-]*|\w{1,120}\.\w+"
+)
 
 Fields = dict[str, Any]
 
 
 class OutputValues:
-    """What one tool output holds: entries, objects by path (for projections), the parsed value."""
+    """What one tool output holds: entries, objects by path (for projections)."""
 
-    __slots__ = ("entries", "objects", "parsed")
+    __slots__ = ("entries", "objects")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.objects: list[tuple[str, list[Fields], Record]] = []
-        self.parsed: Any = None
 
 
 def output_entries(tool: str, text: str, origin: Origin) -> OutputValues:
@@ -44,7 +50,6 @@ def output_entries(tool: str, text: str, origin: Origin) -> OutputValues:
     parsed = _parse(text)
     if parsed is None and len(text) < _SHORT_TEXT:
         parsed = text
-    found.parsed = parsed
     if parsed is None:
         found.entries.extend(_text_entries(tool, text[:_MAX_TEXT_CHARS], origin))
         return found
@@ -58,7 +63,7 @@ def _parse(text: str) -> Any:
     if len(text) > _MAX_PARSED_CHARS:
         return None
     stripped = text.strip()
-    if not stripped:
+    if not stripped or nests_deeper(stripped, _MAX_DEPTH):
         return None
     try:
         return msgspec.json.decode(stripped)
@@ -68,9 +73,17 @@ def _parse(text: str) -> Any:
     if not starts or min(starts) >= _EMBEDDED_WITHIN:
         return None
     try:
-        return json.JSONDecoder().raw_decode(text[min(starts) :])[0]
+        return _EMBEDDED.raw_decode(text[min(starts) :])[0]
     except (ValueError, RecursionError):
         return None
+
+
+def _refuse_constant(name: str) -> Any:
+    """NaN and Infinity are no JSON: a call that copied one could not be sent as it was judged."""
+    raise ValueError(f"{name} is not JSON")
+
+
+_EMBEDDED = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 class _Walker:
@@ -80,7 +93,7 @@ class _Walker:
         self.found = found
 
     def walk(self, value: Any, path: str, position: int, record: Record, depth: int) -> None:
-        if len(self.found.entries) >= _MAX_ENTRIES or depth > _MAX_DEPTH:
+        if self.full or depth > _MAX_DEPTH:
             return
         if isinstance(value, dict):
             self._object(cast("Fields", value), path, position, depth)
@@ -89,13 +102,22 @@ class _Walker:
         elif value is not None:
             self._add(path, value, position, record)
 
+    @property
+    def full(self) -> bool:
+        return len(self.found.entries) >= _MAX_ENTRIES
+
     def _add(self, path: str, value: Any, position: int, record: Record) -> None:
-        self.found.entries.append(Entry(self.prefix + path, value, self.origin, position, record))
+        if not self.full and not _too_large(value):
+            self.found.entries.append(
+                Entry(self.prefix + path, value, self.origin, position, record)
+            )
 
     def _object(self, fields: Fields, path: str, position: int, depth: int) -> None:
         if _is_lookup_table(fields):
             for at, (key, value) in enumerate(fields.items()):
-                self._add(f"{path}.{{k}}", key, at, Record(str(value)))
+                if self.full:
+                    return
+                self._add(f"{path}.{{k}}", key, at, Record(str(value)[:_MAX_RECORD_CHARS]))
                 self._add(f"{path}.{{v}}", value, at, Record(f"{key} {key}s"))
             return
         record = Record(_describe(fields))
@@ -103,6 +125,8 @@ class _Walker:
             self.found.objects.append((self.prefix + path, [fields], record))
         by_id = len(fields) > 1 and all(isinstance(value, dict) for value in fields.values())
         for at, (key, value) in enumerate(fields.items()):
+            if self.full:
+                return
             if by_id or _ID_KEY.search(key):
                 self._add(f"{path}.{{k}}", key, at, Record(_scalar_text(value)[:200]))
                 self.walk(value, f"{path}.{{k}}", at, record, depth + 1)
@@ -111,6 +135,8 @@ class _Walker:
 
     def _list(self, values: list[Any], path: str, record: Record, depth: int) -> None:
         for at, value in enumerate(values):
+            if self.full:
+                return
             self.walk(value, f"{path}[*]", at, record, depth + 1)
         if not values:
             return
@@ -121,6 +147,15 @@ class _Walker:
                 self.found.objects.append((f"{self.prefix}{path}#all", rows, whole))
         elif not any(isinstance(value, (dict, list)) for value in values):
             self._add(f"{path}#all", values, 0, record)
+
+
+def _too_large(value: Any) -> bool:
+    """Whether a scalar is larger than any argument that is copied."""
+    if isinstance(value, str):
+        return len(value) > _MAX_SCALAR_CHARS
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, int) and abs(value) >= _MAX_INTEGER
 
 
 def _is_lookup_table(fields: Fields) -> bool:
@@ -143,7 +178,7 @@ def _describe(fields: Fields) -> str:
                 parts.append(_scalar_text(nested))
         elif not isinstance(value, list):
             parts.append(str(value))
-    return " ".join(parts)
+    return " ".join(parts)[:_MAX_RECORD_CHARS]
 
 
 def _scalar_text(value: Any) -> str:

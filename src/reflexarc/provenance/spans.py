@@ -7,6 +7,7 @@ from reflexarc.provenance.entries import Entry, Origin
 from reflexarc.provenance.words import shape, tokens
 
 _MAX_TOKENS = 400
+_MAX_USER_CHARS = 100_000
 _MAX_ASSISTANT_CHARS = 3000
 _MAX_SYSTEM_CHARS = 16_000
 _MAX_SEGMENTS = 40
@@ -20,10 +21,10 @@ _DATE = re.compile(
 _YEAR = re.compile(r"\b(20\d\d)-\d\d")
 _BARE_NUMBER = re.compile(r"^[A-Z]?\d{4,}$")
 _SEGMENT = re.compile(
-    r"[\"“'‘]([^\"”’]{2,60}?)[\"”'’](?!\w)|(?:^|[,:;\n]|\bis\b|\bto\b)\s*([^,:;\n.!?]{3,50})"
+    r"[\"“'‘]([^\"”’]{2,60}?)[\"”'’](?!\w)|(?:^|[,:;\n]|\bis\b|\bto\b)\s{0,8}([^,:;\n.!?]{3,50})"
 )
 _QUOTED = re.compile(r"[\"“'`]([^\"”'`\n]{2,60})[\"”'`]")
-_NAMED = re.compile(r"^[\s\-*]*([A-Za-z][\w ]{1,30}):\s*(\S.{0,80})$", re.MULTILINE)
+_NAMED = re.compile(r"^[ \t\-*]{0,40}([A-Za-z][\w ]{1,30}):\s{0,8}(\S.{0,80})$", re.MULTILINE)
 
 
 def latest_year(text: str, otherwise: str) -> str:
@@ -34,6 +35,7 @@ def latest_year(text: str, otherwise: str) -> str:
 
 def user_entries(text: str, origin: Origin, year: str) -> Iterator[Entry]:
     """Tokens by shape, with the re-spellings users make necessary, dates and segments."""
+    text = text[:_MAX_USER_CHARS]
     for position, token in enumerate(tokens(text, _MAX_TOKENS)):
         kind = shape(token)
         yield Entry(f"usr:{kind}", token, origin, position)
@@ -81,6 +83,8 @@ def system_entries(text: str, origin: Origin) -> Iterator[Entry]:
 
 
 def _dates(text: str, origin: Origin, year: str, slot: str) -> Iterator[Entry]:
+    if not year:
+        return  # nobody named one, and an invented year would be an invented date
     for position, match in enumerate(_DATE.finditer(text.lower())):
         if position >= _MAX_DATES:
             break

@@ -7,7 +7,9 @@ from typing import Any, cast
 from reflexarc.steps import canonical_json
 
 _WORD = re.compile(r"[a-z0-9]{2,}")
-_TOKEN = re.compile(r"[#/\w][\w@.\-'/:#+]*\w|\w")
+# Punctuation within a token comes in short runs, so that a line of dashes costs no more than it is
+# long: with a star in place of {0,8} the search would be quadratic.
+_TOKEN = re.compile(r"[#/\w](?:[@.\-'/:#+]{0,8}\w)+|\w")
 _UPPER = re.compile(r"[A-Z]+")
 _LOWER = re.compile(r"[a-z]+")
 _DIGITS = re.compile(r"\d+")
@@ -29,15 +31,17 @@ def tokens(text: str, limit: int) -> list[str]:
     return found
 
 
-@lru_cache(maxsize=16384)
 def shape(token: str) -> str:
     """The kind of a token: runs of capitals become A, of small letters a, digits 9s (six at most).
 
     >>> shape("#W2378156"), shape("2024-05-16"), shape("yusuf_rossi_9620")
     ('#A999999', '9999-99-99', 'a_a_9999')
     """
-    if len(token) > _LONGEST_SHAPED:
-        return "long"
+    return "long" if len(token) > _LONGEST_SHAPED else _shape(token)
+
+
+@lru_cache(maxsize=16384)  # of short tokens: a few megabytes at most
+def _shape(token: str) -> str:
     token = _LOWER.sub("a", _UPPER.sub("A", token))
     return _DIGITS.sub(lambda run: "9" * min(len(run.group()), 6), token)
 

@@ -35,6 +35,9 @@ FORMAT_VERSION = 1
 MAX_BYTES = 256 << 20
 """Of the file, and of everything in it once decompressed."""
 
+MAX_HEADER_BYTES = 16 << 20
+"""Of the header once decompressed: JSON takes far more memory as objects than as text."""
+
 MAX_ARRAYS = 4_096
 MAX_DIMENSIONS = 8
 MAX_NAME_LENGTH = 200
@@ -189,8 +192,10 @@ def _check_envelope(data: bytes) -> None:
 
 
 def _read_header(body: memoryview, stored: int, plain: int, end: int) -> _Header:
-    if stored > end - _PREFIX or plain > MAX_BYTES:
+    if stored > end - _PREFIX:
         raise _corrupt("its header reaches beyond the end of the file")
+    if plain > MAX_HEADER_BYTES:
+        raise _corrupt(f"its header is larger than {MAX_HEADER_BYTES >> 20} MiB")
     try:
         header = msgspec.json.decode(
             _decompress(body[_PREFIX : _PREFIX + stored], plain, "the header"), type=_Header

@@ -6,7 +6,7 @@ from reflexarc.reflex.integrity import ResultsFit
 from reflexarc.steps import Effect
 
 
-class Certificate(msgspec.Struct, frozen=True):
+class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A bound on the error of what a scope answers.
 
     With probability `confidence_level` over the draw of the learning tasks, at most `max_error` of
@@ -28,7 +28,7 @@ class Certificate(msgspec.Struct, frozen=True):
     missing: int
 
 
-class ToolRow(msgspec.Struct, frozen=True):
+class ToolRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One tool: its effect and why it is taken for that; over held-out calls: how many there
     were, the share whose best-ranked call was exact."""
 
@@ -40,7 +40,7 @@ class ToolRow(msgspec.Struct, frozen=True):
     exact: float
 
 
-class Card(msgspec.Struct, frozen=True):
+class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a person needs to judge a reflex. Shares are of calls of tasks not learned from
     (cross-fitted by task). Where `results` says that recorded results do not belong to their
     calls, nothing is certified."""

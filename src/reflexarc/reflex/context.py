@@ -5,7 +5,7 @@ here. A context is not thread-safe; a reflex is, so use one context per conversa
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -29,7 +29,6 @@ _KEYS = re.compile(r'"(\w+)":')
 _STATUS = re.compile(r'status"?: ?"?([\w ]+)')
 _NAMES = re.compile(r'"name": ?"([^"]{3,40})"')
 _TAIL = 1500
-_DEFAULT_YEAR = "2024"
 
 
 class Text:
@@ -88,10 +87,11 @@ class Context:
         self.prompt_lines: tuple[str, ...] = ()
         self.opaque = False
         self._distinct: dict[str, tuple[int, set[str]]] = {}
-        self._year = _DEFAULT_YEAR
+        self._year = ""
         self._open_calls = 0
         self._tool_of_call: dict[str, str] = {}
-        self._unanswered: list[str] = []
+        self._unanswered: deque[str] = deque()
+        self._answered: Counter[str] = Counter()
 
     def extend(self, messages: Sequence[Message]) -> None:
         """Append further messages of the conversation."""
@@ -125,10 +125,10 @@ class Context:
             case "tool":
                 self._output(self._tool_name(message), message.content)
             case "system" | "developer":
-                self._system(message.content)
+                self._system(message.role, message.content)
 
-    def _system(self, text: str) -> None:
-        self.prompt_lines += prompt_lines(text)
+    def _system(self, role: str, text: str) -> None:
+        self.prompt_lines += prompt_lines(role, text)
         self._year = latest_year(text, self._year)
         self._add(system_entries(text, self._origin("system_prompt", text)))
 
@@ -177,10 +177,18 @@ class Context:
     def _tool_name(self, message: Message) -> str:
         named = self._tool_of_call.get(message.tool_call_id or "") or message.name
         if named is None:
-            return self._unanswered.pop(0) if self._unanswered else "unknown"
-        if named in self._unanswered:
-            self._unanswered.remove(named)
+            return self._next_unanswered()
+        self._answered[named] += 1
         return named
+
+    def _next_unanswered(self) -> str:
+        """The tool whose result a message without id and name must be: the first still open."""
+        while self._unanswered:
+            name = self._unanswered.popleft()
+            if not self._answered[name]:
+                return name
+            self._answered[name] -= 1
+        return "unknown"
 
     def _output(self, tool: str, text: str) -> None:
         self.event += 1

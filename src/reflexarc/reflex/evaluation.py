@@ -112,14 +112,12 @@ def outcomes(reflex: Reflex, sessions: Sequence[Session]) -> Iterator[Outcome]:
         yield from _session_outcomes(reflex, session, levels)
 
 
-def _session_outcomes(
-    reflex: Reflex, session: Session, levels: Sequence[float]
-) -> Iterator[Outcome]:
+def _session_outcomes(reflex: Reflex, session: Session, levels: Sequence[float]) -> list[Outcome]:
     # A collection of what the caller holds is no part of a decision; timeit does the same.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        yield from _timed_outcomes(reflex, session, levels)
+        return list(_timed_outcomes(reflex, session, levels))
     finally:
         if collecting:
             gc.enable()
@@ -129,18 +127,26 @@ def _timed_outcomes(reflex: Reflex, session: Session, levels: Sequence[float]) -
     tools = offered_tools(session)
     offered = {tool.name for tool in tools}
     effects = reflex.effects
+    reads = {name for name in offered if effects.get(name) == "read"}
     before = time.thread_time()
     for context, item in replay(session):
         ranking = reflex.predictor.rank(context, offered)
-        decision = reflex.judge(context, ranking, tools, model=session.model, max_error=1.0)
+        decision = reflex.judge(
+            context, ranking, tools, model=session.model, max_error=1.0,
+            recorded=bool(session.tools),
+        )  # fmt: skip
         cpu_ms = (time.thread_time() - before) * 1e3
         recorded = item.recorded
         thought = recorded is not None and effects.get(recorded.name) == "think"
         if thought:
             recorded = None
         wanted = {call.key for call in item.calls} if recorded is not None else set[str]()
+        effect = effects.get(recorded.name, "write") if recorded is not None else None
         keys = [call.key for call in ranking.calls]
-        reads = [call.key for call in ranking.calls if effects.get(call.name) == "read"]
+        # Ranked for reads alone only where it is asked about: over recorded reads.
+        of_reads: list[str] = []
+        if effect == "read":
+            of_reads = [call.key for call in reflex.predictor.rank(context, reads).calls]
         verdict = ranking.verdict
         yield Outcome(
             session=session.id,
@@ -148,15 +154,15 @@ def _timed_outcomes(reflex: Reflex, session: Session, levels: Sequence[float]) -
             step=item.step,
             message=item.message,
             recorded=recorded,
-            effect=effects.get(recorded.name, "write") if recorded is not None else None,
+            effect=effect,
             thought=thought,
             named=verdict in {call.name for call in item.calls}
             if recorded is not None
             else verdict is None,
-            exact=keys[:1] != [] and keys[0] in wanted,
+            exact=not wanted.isdisjoint(keys[:1]),
             among_three=not wanted.isdisjoint(keys[:3]),
-            read_exact=reads[:1] != [] and reads[0] in wanted,
-            read_among_three=not wanted.isdisjoint(reads[:3]),
+            read_exact=not wanted.isdisjoint(of_reads[:1]),
+            read_among_three=not wanted.isdisjoint(of_reads[:3]),
             decision=decision,
             acted={level_name(level): _acts(reflex, decision, level) for level in levels},
             cpu_ms=cpu_ms,

@@ -19,7 +19,7 @@ _MAX_SHARE = 0.95
 _COUNTED_TOOLS = 30
 _PRIMARY_SLOTS = 3
 _YES = ("yes", "yes,", "yes.", "yep", "sure", "yeah", "please", "correct")
-_FIELDS = ("user", "assistant", "output", "events")
+FIELDS = ("user", "assistant", "output", "events")
 
 
 def event_grams(symbols: list[str]) -> list[str]:
@@ -43,7 +43,7 @@ def field_words(context: Context) -> tuple[Iterable[str], ...]:
     )
 
 
-class Vocabulary(msgspec.Struct, frozen=True):
+class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The words and events that are features, and the tools whose counts are."""
 
     symbols: tuple[str, ...]
@@ -56,9 +56,9 @@ class VocabularyLearner:
 
     def __init__(self) -> None:
         self._tasks: tuple[defaultdict[str, set[str]], ...] = tuple(
-            defaultdict[str, set[str]](set) for _ in _FIELDS
+            defaultdict[str, set[str]](set) for _ in FIELDS
         )
-        self._counts: tuple[Counter[str], ...] = tuple(Counter[str]() for _ in _FIELDS)
+        self._counts: tuple[Counter[str], ...] = tuple(Counter[str]() for _ in FIELDS)
         self._symbols: Counter[str] = Counter()
         self._all_tasks: set[str] = set()
         self._items = 0

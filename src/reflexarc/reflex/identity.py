@@ -14,28 +14,51 @@ from reflexarc.steps import Session, ToolSpec
 
 _MAX_VARIANTS = 16
 _TEMPLATE_SHARE = 0.95
+_LEAST_TEMPLATE = 3
+_GAP_SLACK = 2
 UNRECORDED = "unrecorded"
-"""Stands for the schema of a tool whose sessions did not record one: it equals no real schema."""
+"""Stands for the schema hash of a tool whose sessions did not record one; no schema has it."""
 
 
-class PromptTemplate(msgspec.Struct, frozen=True):
+class PromptTemplate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The prompts a reflex was learned under.
 
     `variants` are the hashes of whole normalised prompts. Where sessions had more than a few
-    (a prompt that lists the user's devices, say), `lines` are those nearly all of them shared
-    and a prompt fits if it holds every one of them.
+    (a prompt that lists the user's devices, say), `lines` are those nearly all of them shared, in
+    order, and `gaps` the most further lines that stood before each of them and after the last. A
+    prompt then fits if it holds these lines in this order, and others only where others stood,
+    about as many. What changes within such a gap cannot be told from what varies there.
     """
 
     variants: tuple[str, ...]
     lines: tuple[str, ...] = ()
+    gaps: tuple[int, ...] = ()
 
     def fits(self, lines: Sequence[str]) -> bool:
         if lines_hash(lines) in self.variants:
             return True
-        return bool(self.lines) and set(self.lines) <= set(lines)
+        if len(self.lines) < _LEAST_TEMPLATE:
+            return False
+        found = _gaps(self.lines, lines)
+        return found is not None and all(
+            gap <= _GAP_SLACK * most for gap, most in zip(found, self.gaps, strict=True)
+        )
 
 
-class Identity(msgspec.Struct, frozen=True):
+def _gaps(template: Sequence[str], lines: Sequence[str]) -> tuple[int, ...] | None:
+    """How many further lines stand before each line of a template and after the last; None where
+    the template is not there in order."""
+    gaps = [0] * (len(template) + 1)
+    at = 0
+    for line in lines:
+        if at < len(template) and line == template[at]:
+            at += 1
+        else:
+            gaps[at] += 1
+    return tuple(gaps) if at == len(template) else None
+
+
+class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Schema hashes by tool (several where sessions recorded several), prompt and models."""
 
     schemas: dict[str, tuple[str, ...]]
@@ -43,12 +66,15 @@ class Identity(msgspec.Struct, frozen=True):
     models: tuple[str, ...]
 
     def fault(self, context: Context, tools: Sequence[ToolSpec], model: str | None) -> str | None:
-        """Why nothing learned may act on this request; None where all is as it was learned."""
+        """Why nothing learned may act on this request; None where all is as it was learned.
+
+        `model` is None where the caller does not say what System 2 is, and so vouches for it."""
         if model is not None and self.models and model not in self.models:
             return "model_changed"
         if not self.prompt.fits(context.prompt_lines):
             return "prompt_changed"
-        if any(tool.name not in self.schemas for tool in tools):
+        names = {tool.name for tool in tools}
+        if len(names) < len(tools) or not names <= self.schemas.keys():
             return "unseen_tools"
         return None
 
@@ -64,7 +90,7 @@ class Identity(msgspec.Struct, frozen=True):
                 schemas.setdefault(tool.name, set()).add(tool.schema_hash)
             for message in session.messages if not session.tools else ():
                 for call in message.tool_calls:
-                    schemas.setdefault(call.name, set()).add(unrecorded(call.name).schema_hash)
+                    schemas.setdefault(call.name, set()).add(UNRECORDED)
         return cls(
             schemas={name: tuple(sorted(hashes)) for name, hashes in sorted(schemas.items())},
             prompt=_template(sessions),
@@ -72,36 +98,34 @@ class Identity(msgspec.Struct, frozen=True):
         )
 
 
-def unrecorded(name: str) -> ToolSpec:
-    """Stands in for a tool whose sessions recorded calls and no schemas."""
-    return ToolSpec(name, UNRECORDED)
-
-
 def offered_tools(session: Session) -> tuple[ToolSpec, ...]:
-    """The tools of a session; where none were recorded, those it called."""
+    """The tools of a session; where none were recorded, those it called, by name alone."""
     if session.tools:
         return session.tools
     names = {call.name for message in session.messages for call in message.tool_calls}
-    return tuple(unrecorded(name) for name in sorted(names))
+    return tuple(ToolSpec(name) for name in sorted(names))
 
 
 def _template(sessions: Sequence[Session]) -> PromptTemplate:
     prompts: Counter[tuple[str, ...]] = Counter()
     for session in sessions:
-        text = "\n".join(
-            message.content
-            for message in session.messages
-            if message.role in ("system", "developer")
-        )
-        prompts[prompt_lines(text)] += 1
+        lines: list[str] = []
+        for message in session.messages:
+            if message.role in ("system", "developer"):
+                lines += prompt_lines(message.role, message.content)
+        prompts[tuple(lines)] += 1
     variants = [lines_hash(lines) for lines, _ in prompts.most_common()]
     if len(variants) <= _MAX_VARIANTS:
         return PromptTemplate(tuple(sorted(variants)))
     shared: Counter[str] = Counter()
-    for lines, count in prompts.items():
-        shared.update(dict.fromkeys(lines, count))
+    for prompt, count in prompts.items():
+        shared.update(dict.fromkeys(prompt, count))
     enough = _TEMPLATE_SHARE * len(sessions)
-    return PromptTemplate(
-        tuple(sorted(variants)),
-        tuple(sorted(line for line, count in shared.items() if count >= enough)),
-    )
+    usual: list[str] = []
+    for prompt, _ in prompts.most_common():
+        usual = [line for line in dict.fromkeys(prompt) if shared[line] >= enough]
+        if usual:
+            break
+    found = [gaps for prompt in prompts if (gaps := _gaps(usual, prompt)) is not None]
+    most = tuple(max(column) for column in zip(*found, strict=True)) if found else ()
+    return PromptTemplate(tuple(sorted(variants)), tuple(usual) if most else (), most)

@@ -28,7 +28,7 @@ _CLEAR = 5.0
 48 apart; the same with their results dealt out anew between sessions, 2.3 at most."""
 
 
-class ResultsFit(msgspec.Struct, frozen=True):
+class ResultsFit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`own`: the mean share of a result's rare words that its session mentions; `other`: the same
     for a result of the same tool from another task. `fits` is None where there was too little to
     tell (fewer than 20 tasks whose results hold rare words)."""

@@ -12,25 +12,27 @@ from reflexarc.reflex.certificate import certify
 from reflexarc.reflex.confidence import confidence_features, fit_confidence
 from reflexarc.reflex.effects import guess_effect, strictest
 from reflexarc.reflex.fit import fit_predictor
+from reflexarc.reflex.header import LEAST_THRESHOLD
 from reflexarc.reflex.identity import Identity, offered_tools
 from reflexarc.reflex.integrity import results_fit
 from reflexarc.reflex.predictor import Predictor
-from reflexarc.reflex.reflex import Reflex
+from reflexarc.reflex.reflex import Reflex, task_hash
 from reflexarc.reflex.replay import replay
 from reflexarc.steps import Effect, Session, ToolSpec
 from reflexarc.steps.errors import LearnError
 
 LEVELS = (0.02, 0.05, 0.10)
+LEAST_ERROR = 0.001
 _FOLDS = 5
 _MIN_TASKS = 5
-_LEAST_CONFIDENCE = 0.5
-"""No answer acts that is more likely wrong than right, however sure the others are that share
-its certificate."""
 Progress = Callable[[str, float], None]
 
 
 class _Judged(msgspec.Struct):
-    """One cross-fitted item: features of its ranking, whether the best call was right."""
+    """One cross-fitted item: features of its ranking, whether the best call was right.
+
+    `may_act` only for the first call of a batch: System 1 answers one call, so a request never
+    comes to it with calls whose results are still out."""
 
     task: str
     features: NDArray[np.float32]
@@ -49,13 +51,16 @@ def learn(
 ) -> Reflex:
     """Learn a reflex from recorded sessions.
 
-    `max_error`: the largest share of wrong answers it may act under, in (0, 1); `confidence`:
+    `max_error`: the largest share of wrong answers it may act under, in [0.001, 1); `confidence`:
     the probability, in (0, 1), that a certificate holds; `effects`: declared effects by tool,
     which win over guesses; `progress` is called with a phase and the share of the work done.
     Raises LearnError where the sessions hold nothing that could be learned.
     """
-    if not 0.0 < max_error < 1.0 or not 0.0 < confidence < 1.0:
-        raise LearnError("max_error and confidence are shares: give numbers between 0 and 1")
+    if not LEAST_ERROR <= max_error < 1.0 or not 0.0 < confidence < 1.0:
+        raise LearnError(
+            "max_error and confidence are shares: give numbers between 0 and 1, and no error "
+            f"below {LEAST_ERROR}, which would take tens of thousands of answers to certify"
+        )
     say = progress or _silent
     tasks = sorted({session.task for session in sessions})
     if len(tasks) < _MIN_TASKS:
@@ -109,7 +114,8 @@ def learn(
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
     say("done", 1.0)
     kinds: dict[str, Effect] = {name: effect for name, (effect, _) in found.items()}
-    return Reflex(card, identity, kinds, predictor, fit_confidence(features, right))
+    hashes = frozenset(task_hash(task) for task in tasks)
+    return Reflex(card, identity, kinds, predictor, fit_confidence(features, right), hashes)
 
 
 def _silent(_phase: str, _share: float) -> None:
@@ -167,7 +173,7 @@ def _judge(
                     features=confidence_features(context, ranking),
                     right=best is not None and best.key in keys,
                     call=recorded.name if recorded is not None else None,
-                    may_act=best is not None and best.name in acting,
+                    may_act=best is not None and best.name in acting and item.position == 0,
                 )
             )
     return judged
@@ -181,7 +187,7 @@ def _certificates(
 ) -> tuple[Certificate, ...]:
     numbers = {task: at for at, task in enumerate(sorted({item.task for item in judged}))}
     eligible = np.array([item.may_act for item in judged], dtype=np.bool_)
-    eligible &= scores >= _LEAST_CONFIDENCE
+    eligible &= scores >= LEAST_THRESHOLD
     wrong = np.array([not item.right for item in judged], dtype=np.bool_)
     task = np.array([numbers[item.task] for item in judged])
     found = certify(

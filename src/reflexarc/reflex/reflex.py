@@ -5,101 +5,97 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import xxhash
 
-from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
-from reflexarc.reflex.artifact import pack, unpack, write_atomic
+from reflexarc.reflex.artifact import pack, read_artifact, unpack, write_atomic
 from reflexarc.reflex.candidates import CONSTANT, Candidate
 from reflexarc.reflex.card import Card, Certificate
-from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
 from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
-from reflexarc.reflex.history import Vocabulary
+from reflexarc.reflex.header import FOREST_ARRAYS, FORESTS, Header, check_forests, checked_header
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.predictor import Predictor, RankedCall, Ranking
-from reflexarc.reflex.sources import Sources, Tool
+from reflexarc.reflex.sources import Sources
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect, Message, ToolSpec
-from reflexarc.steps.errors import ArtifactCorruptError
 
-_FORESTS = ("tools", "arguments", "confidence")
 MAX_ALTERNATIVES = 16
 
 
-class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    card: Card
-    identity: Identity
-    effects: dict[str, Effect]
-    tools: tuple[Tool, ...]
-    vocabulary: Vocabulary
+def task_hash(task: str) -> str:
+    """What an artifact keeps of a task's name: enough to recognise it, not to tell it."""
+    return xxhash.xxh3_64_hexdigest(task.encode("utf-8", "surrogatepass"))
 
 
 class Reflex:
     """What was learned for one agent. Immutable; safe to use from several threads."""
 
     def __init__(
-        self, card: Card, identity: Identity, effects: dict[str, Effect], predictor: Predictor,
+        self,
+        card: Card,
+        identity: Identity,
+        effects: dict[str, Effect],
+        predictor: Predictor,
         confidence: Forest,
-    ) -> None:  # fmt: skip
+        learned_tasks: frozenset[str],
+    ) -> None:
+        """`learn` and `from_bytes` make one. `learned_tasks` are hashes, see `learned_from`."""
         self.card = card
         self.identity = identity
         self.effects = effects
         self.predictor = predictor
         self.confidence = confidence
+        self._learned_tasks = learned_tasks
 
     @classmethod
     def load(cls, path: str | Path) -> "Reflex":
         """Read an artifact. Nothing in it is executed. Raises an ArtifactError that says what is
-        wrong with the file, or OSError where it cannot be read."""
-        return cls.from_bytes(Path(path).read_bytes())
+        wrong with the file."""
+        return cls.from_bytes(read_artifact(path))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Reflex":
         """The inverse of `to_bytes`; raises an ArtifactError on anything else."""
         raw, arrays = unpack(data)
-        try:
-            header = msgspec.convert(raw, _Header)
-        except msgspec.ValidationError as error:
-            raise ArtifactCorruptError(
-                f"the header does not fit: {error}; learn it again"
-            ) from error
-        forests: list[Forest] = []
-        for name in _FORESTS:
-            parts = {
-                key.removeprefix(f"{name}."): array
-                for key, array in arrays.items()
-                if key.startswith(f"{name}.")
-            }
-            forests.append(Forest.from_arrays(parts))
-        predictor = Predictor(Sources(header.tools), header.vocabulary, forests[0], forests[1])
-        widths = (
-            (predictor.tool_forest.n_features, predictor.features.width),
-            (predictor.tool_forest.n_outputs, len(predictor.classes)),
-            (predictor.argument_forest.n_features, len(ARGUMENT_FEATURES)),
-            (forests[2].n_features, len(CONFIDENCE_FEATURES)),
+        header = checked_header(raw, list(arrays))
+        forests = {
+            name: Forest.from_arrays({key: arrays[f"{name}.{key}"] for key in FOREST_ARRAYS})
+            for name in FORESTS
+        }
+        check_forests(header, forests)
+        predictor = Predictor(
+            Sources(header.tools), header.vocabulary, forests["tools"], forests["arguments"]
         )
-        for found, expected in widths:
-            if found != expected:
-                raise ArtifactCorruptError(
-                    f"a forest reads {found} features where {expected} are made: learn it again"
-                )
-        return cls(header.card, header.identity, header.effects, predictor, forests[2])
+        return cls(
+            header.card,
+            header.identity,
+            header.effects,
+            predictor,
+            forests["confidence"],
+            frozenset(header.learned_tasks),
+        )
 
     def to_bytes(self) -> bytes:
         """The artifact: equal reflexes give equal bytes."""
-        header = _Header(
-            self.card, self.identity, self.effects, self.predictor.sources.tools,
+        header = Header(
+            self.card, self.identity, tuple(sorted(self._learned_tasks)), self.effects,
+            self.predictor.sources.tools,
             self.predictor.vocabulary,
         )  # fmt: skip
         arrays: dict[str, Any] = {}
         forests = (self.predictor.tool_forest, self.predictor.argument_forest, self.confidence)
-        for name, forest in zip(_FORESTS, forests, strict=True):
+        for name, forest in zip(FORESTS, forests, strict=True):
             arrays.update({f"{name}.{key}": array for key, array in forest.arrays().items()})
         return pack(msgspec.to_builtins(header), arrays)
 
     def save(self, path: str | Path) -> None:
         """Write the artifact; a reader sees the old file or the whole new one."""
         write_atomic(Path(path), self.to_bytes())
+
+    def learned_from(self, task: str) -> bool:
+        """Whether a task is one of those learned from: figures on it say nothing about new ones."""
+        return task_hash(task) in self._learned_tasks
 
     def context(self) -> Context:
         """A fresh context: extend it with messages, and keep it while a conversation lasts."""
@@ -116,8 +112,9 @@ class Reflex:
     ) -> Decision:
         """Act or escalate on what comes next.
 
-        `max_error` is the largest error the caller accepts (default: the one learned for);
-        `alternatives` how many further ranked calls to return, 16 at most.
+        `model` names System 2 (None: the caller vouches that it is the one learned from);
+        `max_error` is the largest error the caller accepts (default: the one learned for), and
+        may be larger than that; `alternatives` how many further ranked calls to return, 16 at most.
         """
         if not isinstance(context, Context):
             messages, context = context, Context()
@@ -136,8 +133,10 @@ class Reflex:
         model: str | None = None,
         max_error: float | None = None,
         alternatives: int = 0,
+        recorded: bool = True,
     ) -> Decision:
-        """The decision on a ranking already made."""
+        """The decision on a ranking already made. `recorded` is false only while judging sessions
+        that recorded no schemas: then tools are known by name alone."""
         if not ranking.calls:
             return Decision("escalate", "no_candidate")
         confidence = self.confidence_of(context, ranking)
@@ -148,7 +147,7 @@ class Reflex:
             for other in ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)]
         )
         certificate = self.certificate(max_error)
-        reason = self._obstacle(context, best, tools, model)
+        reason = self._obstacle(context, best, tools, model, recorded)
         if reason is None:
             if certificate is None or certificate.threshold is None:
                 reason = "no_certificate"
@@ -178,7 +177,12 @@ class Reflex:
         return max(fitting, key=lambda certificate: certificate.max_error, default=None)
 
     def _obstacle(
-        self, context: Context, best: RankedCall, tools: Sequence[ToolSpec], model: str | None
+        self,
+        context: Context,
+        best: RankedCall,
+        tools: Sequence[ToolSpec],
+        model: str | None,
+        recorded: bool,
     ) -> str | None:
         """Why this call may not be made, however sure System 1 is of it."""
         if context.opaque:
@@ -186,12 +190,17 @@ class Reflex:
         fault = self.identity.fault(context, tools, model)
         if fault is not None:
             return fault
+        offered = [tool for tool in tools if tool.name == best.name]
+        if not offered:
+            return "unseen_tools"
         if self.effects.get(best.name, "write") != "read":
             return "side_effect"
-        tool = next(tool for tool in tools if tool.name == best.name)
-        if tool.effect is not None and tool.effect != "read":
+        if any(tool.effect not in (None, "read") for tool in offered):
             return "side_effect"
-        return None if self.identity.schema_fits(tool) else "schema_changed"
+        # Also a tool that is not called: with new words it may be what System 2 would take now.
+        if recorded and not all(self.identity.schema_fits(tool) for tool in tools):
+            return "schema_changed"
+        return None
 
 
 def _proposed(call: RankedCall, confidence: float) -> ProposedCall:

@@ -18,9 +18,9 @@ Kind = Literal["string", "integer", "number", "boolean", "null", "list", "object
 
 MIN_CONSTANT_TASKS = 3
 _MIN_CONSTANT_SHARE = 0.05
-_MAX_CONSTANTS = 8
-_MAX_SLOTS = 25
-_MAX_PROJECTIONS = 3
+MAX_CONSTANTS = 8
+MAX_SLOTS = 25
+MAX_PROJECTIONS = 3
 _MIN_HITS = 2
 _MIN_HIT_RATE = 0.03
 _MIN_PRECISION = 0.002
@@ -28,7 +28,7 @@ _RARE_ARGUMENT = 0.02
 _MAX_CONSTANT_CHARS = 400
 
 
-class Slot(msgspec.Struct, frozen=True):
+class Slot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A slot an argument is filled from. `hit_rate`: the share of calls whose value stood there;
     `precision`: hits over all distinct values that stood there."""
 
@@ -37,14 +37,14 @@ class Slot(msgspec.Struct, frozen=True):
     precision: float
 
 
-class Constant(msgspec.Struct, frozen=True):
+class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A value an argument takes irrespective of the conversation; `share` of the tasks."""
 
     value: Any
     share: float
 
 
-class Argument(msgspec.Struct, frozen=True):
+class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known about one argument of one tool."""
 
     tool: str
@@ -58,7 +58,7 @@ class Argument(msgspec.Struct, frozen=True):
     projections: tuple[tuple[str, ...], ...]
 
 
-class Tool(msgspec.Struct, frozen=True):
+class Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known about one tool: how often it was called, in how many tasks, its arguments in
     the order they are filled (those that identify an object first)."""
 
@@ -203,17 +203,17 @@ def _argument(
         if len(support) >= max(MIN_CONSTANT_TASKS, _MIN_CONSTANT_SHARE * tasks)
     ]
     frequent.sort(key=lambda pair: (-pair[0].share, plain_text(pair[0].value)))
-    del frequent[_MAX_CONSTANTS:]
+    del frequent[MAX_CONSTANTS:]
     argument = Argument(
         tool=tool,
         name=name,
         index=index,
         kind=counts.kinds.most_common(1)[0][0],
         item_kind=counts.item_kinds.most_common(1)[0][0] if counts.item_kinds else "string",
-        slots=tuple(slots[:_MAX_SLOTS]),
+        slots=tuple(slots[:MAX_SLOTS]),
         constants=tuple(constant for constant, _ in frequent),
         absent_share=1 - counts.present / of_tool.calls,
-        projections=tuple(keys for keys, _ in counts.projections.most_common(_MAX_PROJECTIONS)),
+        projections=tuple(keys for keys, _ in counts.projections.most_common(MAX_PROJECTIONS)),
     )
     return argument, [support for _, support in frequent]
 

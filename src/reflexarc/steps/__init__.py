@@ -2,6 +2,7 @@
 
 from reflexarc.steps.canonical import call_key as call_key
 from reflexarc.steps.canonical import canonical_json as canonical_json
+from reflexarc.steps.canonical import nests_deeper as nests_deeper
 from reflexarc.steps.items import Item as Item
 from reflexarc.steps.items import decision_items as decision_items
 from reflexarc.steps.model import Effect as Effect

@@ -6,7 +6,10 @@ text kept as UTF-8. `1` and `1.0` are equal, `1` and `"1"` are not.
 
 import json
 import math
+import re
 from typing import Any
+
+_BRACKET = re.compile(r"[][{}]")
 
 
 def canonical_json(value: Any) -> str:
@@ -29,3 +32,13 @@ def _normal(value: Any) -> Any:
     if isinstance(value, list):
         return [_normal(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
     return value
+
+
+def nests_deeper(text: str, limit: int) -> bool:
+    """Whether JSON text nests deeper than a limit, or might: brackets within strings count too."""
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth += 1 if match.group() in "{[" else -1
+        if depth > limit:
+            return True
+    return False

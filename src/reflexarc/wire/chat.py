@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from reflexarc.steps import Effect, Message, ToolCall, ToolSpec
+from reflexarc.steps import Effect, Message, ToolCall, ToolSpec, nests_deeper
 from reflexarc.steps.errors import RequestError
 
 _ROLES: Mapping[str, Literal["system", "developer", "user", "assistant", "tool"]] = {
@@ -36,6 +36,7 @@ _OPAQUE_KEYS = (
     "images",
 )
 
+_MAX_ARGUMENT_DEPTH = 64
 _EFFECTS: Mapping[str, Effect] = {"read": "read", "write": "write", "think": "think"}
 
 
@@ -156,9 +157,12 @@ def _call(value: Any, path: str) -> ToolCall:
 
 
 def call_from_text(identity: str, name: str, text: str) -> ToolCall:
-    """A call from its arguments' text as a model wrote it; never raises for odd text."""
+    """A call from its arguments' text as a model wrote it; never raises for odd text. Arguments
+    that nest deeper than 64 levels are not read: the call is not `well_formed`."""
     if not text.strip():
         return ToolCall(identity, name, {}, text)
+    if nests_deeper(text, _MAX_ARGUMENT_DEPTH):
+        return ToolCall(identity, name, {}, text, well_formed=False)
     try:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):

@@ -1,0 +1,127 @@
+"""What an artifact says beside its arrays, and every check that this is something `learn` wrote.
+
+An artifact is untrusted until these pass: a file that loads can then only be wrong, not harmful.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
+from reflexarc.reflex.card import Card
+from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
+from reflexarc.reflex.history import FIELDS, HistoryFeatures, Vocabulary
+from reflexarc.reflex.identity import Identity
+from reflexarc.reflex.sources import MAX_CONSTANTS, MAX_PROJECTIONS, MAX_SLOTS, Sources, Tool
+from reflexarc.reflex.trees import Forest
+from reflexarc.steps import Effect
+from reflexarc.steps.errors import ArtifactCorruptError
+
+FORESTS = ("tools", "arguments", "confidence")
+FOREST_ARRAYS = ("feature", "leaf", "shape", "threshold")
+LEAST_THRESHOLD = 0.5
+"""No answer acts that is likelier wrong than right."""
+
+_MAX_TOOLS = 4_000
+_MAX_ARGUMENTS = 512
+
+
+class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything of a reflex but its forests."""
+
+    card: Card
+    identity: Identity
+    learned_tasks: tuple[str, ...]
+    effects: dict[str, Effect]
+    tools: tuple[Tool, ...]
+    vocabulary: Vocabulary
+
+
+def checked_header(raw: object, arrays: Sequence[str]) -> Header:
+    """The header of an artifact with these arrays. Raises ArtifactCorruptError."""
+    try:
+        header = msgspec.convert(raw, Header)
+    except msgspec.ValidationError as error:
+        raise _corrupt(str(error)) from error
+    expected = {f"{forest}.{array}" for forest in FORESTS for array in FOREST_ARRAYS}
+    if set(arrays) != expected:
+        raise _corrupt(f"its arrays are {', '.join(sorted(arrays)[:20])}")
+    for fault in _faults(header):
+        raise _corrupt(fault)
+    return header
+
+
+def check_forests(header: Header, forests: Mapping[str, Forest]) -> None:
+    """Whether the forests read what is made for them. Raises ArtifactCorruptError."""
+    width = HistoryFeatures(header.vocabulary, Sources(header.tools)).width
+    expected = {
+        "tools": (width, len(header.tools) + 1),
+        "arguments": (len(ARGUMENT_FEATURES), 1),
+        "confidence": (len(CONFIDENCE_FEATURES), 1),
+    }
+    for name, (features, outputs) in expected.items():
+        forest = forests[name]
+        if (forest.n_features, forest.n_outputs) != (features, outputs) or not forest.n_trees:
+            raise _corrupt(
+                f"the forest of {name} has {forest.n_trees} trees over {forest.n_features} "
+                f"features for {forest.n_outputs} outputs, not {features} for {outputs}"
+            )
+
+
+def _faults(header: Header) -> Iterator[str]:
+    names = [tool.name for tool in header.tools]
+    if not 1 <= len(names) <= _MAX_TOOLS or len(set(names)) < len(names):
+        yield f"{len(names)} tools, {len(set(names))} of them different"
+    counted = header.vocabulary.tools
+    if not set(counted) <= set(names) or len(set(counted)) < len(counted):
+        yield "the vocabulary counts tools that are not there, or one twice"
+    if len(header.vocabulary.words) != len(FIELDS):
+        yield f"the vocabulary has {len(header.vocabulary.words)} fields, not {len(FIELDS)}"
+    for words in (*header.vocabulary.words, header.vocabulary.symbols):
+        if len(set(words)) < len(words):
+            yield "a word of the vocabulary stands twice"
+    for tool in header.tools:
+        yield from _tool_faults(tool)
+    yield from _card_faults(header.card)
+
+
+def _tool_faults(tool: Tool) -> Iterator[str]:
+    arguments = [argument.name for argument in tool.arguments]
+    if len(set(arguments)) < len(arguments) or len(arguments) > _MAX_ARGUMENTS:
+        yield f"{tool.name}: an argument stands twice, or there are over {_MAX_ARGUMENTS}"
+    for argument in tool.arguments:
+        where = f"{tool.name}.{argument.name}"
+        if argument.tool != tool.name:
+            yield f"{where} belongs to {argument.tool}"
+        if not 0 <= argument.index < _MAX_TOOLS * _MAX_ARGUMENTS:
+            yield f"{where}: index {str(argument.index)[:20]}"
+        if (
+            len(argument.slots) > MAX_SLOTS
+            or len(argument.constants) > MAX_CONSTANTS
+            or len(argument.projections) > MAX_PROJECTIONS
+        ):
+            yield f"{where}: more slots, constants or projections than are learned"
+        shares = [argument.absent_share, *(constant.share for constant in argument.constants)]
+        for slot in argument.slots:
+            shares += [slot.hit_rate, slot.precision]
+        if not all(0.0 <= share <= 1.0 for share in shares):
+            yield f"{where}: a share outside 0 to 1"
+
+
+def _card_faults(card: Card) -> Iterator[str]:
+    if not 0.0 < card.max_error < 1.0 or not 0.0 < card.confidence_level < 1.0:
+        yield "the card's error and confidence are not between 0 and 1"
+    for one in card.certificates:
+        if not 0.0 < one.max_error < 1.0 or not 0.0 < one.confidence_level < 1.0:
+            yield "a certificate's error and confidence are not between 0 and 1"
+        if not 0 <= one.errors <= one.n or one.tasks < 0 or one.missing < 0:
+            yield f"a certificate of {one.errors} errors in {one.n} answers"
+        if one.threshold is not None:
+            if not LEAST_THRESHOLD <= one.threshold <= 1.0:
+                yield f"a certificate's threshold of {one.threshold}"
+            if one.errors > one.max_error * one.n or card.results.fits is False:
+                yield "a certificate that its own numbers do not bear out"
+
+
+def _corrupt(why: str) -> ArtifactCorruptError:
+    return ArtifactCorruptError(f"not a sound .reflex file: {why}; learn it again")
