@@ -12,7 +12,7 @@ help: ## show the targets
 
 setup: .venv/.ready ## make .venv with every extra that the tests need
 
-demo: .venv/.ready ## a returns desk on four arms, about 3 minutes
+demo: .venv/.ready ## a returns desk on four arms: about a minute, 3 at most
 	@$(BIN)/reflexarc demo $(ARGS)
 
 test: .venv/.ready ## the whole test suite
@@ -24,10 +24,11 @@ lint: .venv/.ready ## ruff, strict types, the floors of the house
 	@$(BIN)/pyright
 	@PYTHONPATH=src $(BIN)/lint-imports
 
-bench: .venv/.ready ## added latency over direct, beside nginx
-	@$(BIN)/python -m reflexarc.bench.latency --json results/latency.json $(ARGS)
+bench: .venv/.ready ## added latency over direct, beside nginx (installed where absent, as root)
+	@$(BIN)/python -m reflexarc.bench.latency --install-nginx \
+		--json results/latency.json $(ARGS)
 
-accept-spine: .venv/.ready ## measure the promises of the spine, required beside measured
+accept-spine: .venv/.ready ## measure every promise, a fresh clone too (ARGS=--no-clone: without)
 	@$(BIN)/python -m acceptance.spine $(ARGS)
 
 results: .venv/.ready ## write docs/results.md from results/*.json

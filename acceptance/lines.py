@@ -22,7 +22,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One run of an acceptance program. `skipped` names parts left out by options."""
+    """One run of an acceptance program. `skipped` names parts that were left out."""
 
     name: str
     date: str
@@ -46,6 +46,7 @@ class Lines:
         self._start = time.monotonic()
         self._lines: list[Line] = []
         self._skipped: list[str] = []
+        self._missing: list[str] = []
 
     def say(self, text: str) -> None:
         print(text, flush=True)
@@ -64,8 +65,10 @@ class Lines:
     ) -> None:
         self.add(identity, what, f"<= {bound:g}{unit}", f"{measured:.4g}{unit}", measured <= bound)
 
-    def skip(self, part: str) -> None:
+    def skip(self, part: str, *, asked: bool = False) -> None:
+        """Leave a part out. Unless an option asked for that, the run is not passed."""
         self._skipped.append(part)
+        self._missing += [] if asked else [part]
         self.say(f"left out: {part}")
 
     def part(self, identity: str, title: str, measure: Callable[[], None]) -> None:
@@ -77,7 +80,11 @@ class Lines:
             self.add(identity, title, "to be measured", f"{type(error).__name__}: {error}", False)
 
     def finish(self, *, write: bool = True) -> int:
-        """Print the sum and, where asked, write results/NAME.json; the exit status."""
+        """Print the sum and, where asked, write results/NAME.json; the exit status: 0 where every
+        line holds and nothing is missing.
+
+        A run with parts left out is never written over a whole one.
+        """
         run = Run(
             name=self._name,
             date=datetime.now(UTC).date().isoformat(),
@@ -87,15 +94,28 @@ class Lines:
             lines=self._lines,
             skipped=self._skipped,
         )
-        if write:
-            RESULTS.mkdir(exist_ok=True)
-            path = RESULTS / f"{self._name}.json"
-            path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
+        written = self._write(run) if write else "not written"
         short = [line.id for line in self._lines if not line.passed]
         self.say(
             f"\n{len(self._lines) - len(short)} of {len(self._lines)} lines hold"
             + (f"; short: {', '.join(short)}" if short else "")
-            + f"; {run.seconds:.0f} s"
-            + (f"; written to results/{self._name}.json" if write else "; not written")
+            + (f"; not measured: {', '.join(self._missing)}" if self._missing else "")
+            + f"; {run.seconds:.0f} s; {written}"
         )
-        return 1 if short or not self._lines else 0
+        return 1 if short or self._missing or not self._lines else 0
+
+    def _write(self, run: Run) -> str:
+        """Write the run, and say so or why not."""
+        path = RESULTS / f"{self._name}.json"
+        if run.skipped and _is_whole(path):
+            return f"not written: results/{path.name} is of a run that left nothing out"
+        RESULTS.mkdir(exist_ok=True)
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
+        return f"written to results/{path.name}"
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        return not msgspec.json.decode(path.read_bytes(), type=Run).skipped
+    except (FileNotFoundError, msgspec.DecodeError):
+        return False

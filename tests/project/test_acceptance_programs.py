@@ -53,6 +53,36 @@ def test_a_run_without_a_line_is_not_passed(results: Path) -> None:
     assert "Left out of this run: quality." in render(results)
 
 
+def test_a_part_that_is_missing_fails_the_run_unless_an_option_left_it_out(results: Path) -> None:
+    missing = Lines("spine", cores=2)
+    missing.at_least("2.1", "x", 1, 1)
+    missing.skip("try (no recordings)")
+    assert missing.finish() == 1
+    asked = Lines("spine", cores=2)
+    asked.at_least("2.1", "x", 1, 1)
+    asked.skip("clone", asked=True)
+    assert asked.finish() == 0
+    assert "Left out of this run: clone." in render(results)
+
+
+def test_a_run_with_parts_left_out_is_never_written_over_a_whole_one(results: Path) -> None:
+    def run(left_out: str, measured: float) -> None:
+        lines = Lines("spine", cores=2)
+        lines.at_least("2.1", "x", measured, 0)
+        if left_out:
+            lines.skip(left_out, asked=True)
+        lines.finish()
+
+    run("clone", 1)
+    run("clone", 2)
+    assert "| 2.1 | x | >= 0 | 2 | yes |" in render(results)
+    run("", 3)
+    run("clone", 4)
+    assert "| 2.1 | x | >= 0 | 3 | yes |" in render(results)
+    run("", 5)
+    assert "| 2.1 | x | >= 0 | 5 | yes |" in render(results)
+
+
 def test_a_run_that_is_not_to_be_written_is_not(results: Path) -> None:
     run = Lines("spine", cores=2)
     run.at_least("1", "x", 1, 1)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import click
 
@@ -24,6 +24,7 @@ from reflexarc.reflex import learn
 
 REQUIRED_ADDED_MS = {"small": 0.4, "large": 0.8}
 _WARM_UP = 200
+_SETTLE_S = 0.5  # in shadow System 1 decides after the answer, the last of a size after the clock
 
 
 class _Client(asyncio.Protocol):
@@ -74,17 +75,39 @@ class _Client(asyncio.Protocol):
 @click.command()
 @click.option("--small", default=2000, show_default=True, help="Requests per arm of about 1 KB.")
 @click.option("--large", default=1000, show_default=True, help="Requests per arm of about 100 KB.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the figures.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    help="Write the figures.",
+)
 @click.option("--nginx/--no-nginx", "with_nginx", default=True, show_default=True)
 @click.option(
-    "--pause-ms",
+    "--install-nginx",
+    is_flag=True,
+    help="Where nginx is absent, install it with apt-get (as root).",
+)
+@click.option(
+    "--small-pause-ms", default=0.0, show_default=True, help="Between rounds of small bodies."
+)
+@click.option(
+    "--large-pause-ms",
     default=0.0,
     show_default=True,
-    help="Between rounds. Without a pause System 1 is busy throughout and its queue overflows.",
+    help="Between rounds of large bodies. Without a pause System 1 is busy throughout and its "
+    "queue overflows.",
 )
-def main(small: int, large: int, json_path: Path | None, with_nginx: bool, pause_ms: float) -> None:
+def main(
+    small: int,
+    large: int,
+    json_path: Path | None,
+    with_nginx: bool,
+    install_nginx: bool,
+    small_pause_ms: float,
+    large_pause_ms: float,
+) -> None:
     """Measure what the gateway adds to a request."""
-    if with_nginx:
+    if with_nginx and install_nginx:
         arms.install_nginx()
     click.echo("learning a reflex for the bench's agent ...")
     reflex = learn(workload.sessions(60))
@@ -99,15 +122,18 @@ def main(small: int, large: int, json_path: Path | None, with_nginx: bool, pause
             ports = {"direct": upstream, "reflexarc": gateway}
             if nginx is not None:
                 ports["nginx"] = nginx
-            report = _run(ports, {"small": small, "large": large}, pause_ms / 1e3)
-            report["decisions"] = _decisions(arms.counters(gateway))
-            report["decided"] = sum(
-                value
-                for name, value in report["decisions"].items()
-                if name.startswith("reflexarc_decisions_total") and "system1_" not in name
+            report = _run(
+                ports,
+                {
+                    "small": _Load(small, small_pause_ms / 1e3),
+                    "large": _Load(large, large_pause_ms / 1e3),
+                },
             )
+            report["nginx_wanted"] = with_nginx
+            report["decisions"] = _decisions(arms.counters(gateway))
             # A gateway whose System 1 decides nothing would be fast for nothing.
-            report["passed"] = report["passed"] and report["decided"] > 0
+            decided = all(row["shadow"]["decided"] > 0 for row in report["sizes"].values())
+            report["passed"] = report["passed"] and decided
     _show(report)
     if json_path is not None:
         json_path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,16 +141,26 @@ def main(small: int, large: int, json_path: Path | None, with_nginx: bool, pause
     sys.exit(0 if report["passed"] else 1)
 
 
-def _run(ports: dict[str, int], counts: dict[str, int], pause_s: float) -> dict[str, Any]:
+class _Load(NamedTuple):
+    """Requests per arm, and the pause between one round over the arms and the next."""
+
+    requests: int
+    pause_s: float
+
+
+def _run(ports: dict[str, int], loads: dict[str, _Load]) -> dict[str, Any]:
     import uvloop
 
     sizes: dict[str, Any] = {}
     passed = True
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        for size, count in counts.items():
+        for size, (count, pause_s) in loads.items():
             bodies = workload.bodies(size == "large", count + _WARM_UP, seed=len(size))
             click.echo(f"{size}: {count} requests per arm of about {len(bodies[0])} bytes ...")
+            before = _decided_and_shed(arms.counters(ports["reflexarc"]))
             times_ms = runner.run(_measure(ports, bodies, pause_s))
+            time.sleep(_SETTLE_S)
+            after = _decided_and_shed(arms.counters(ports["reflexarc"]))
             figures: dict[str, Any] = {
                 arm: {"p50_ms": _quantile(taken, 0.5), "p99_ms": _quantile(taken, 0.99)}
                 for arm, taken in times_ms.items()
@@ -138,10 +174,17 @@ def _run(ports: dict[str, int], counts: dict[str, int], pause_s: float) -> dict[
             passed = passed and met
             sizes[size] = {
                 "requests_per_arm": count,
+                "pause_ms": pause_s * 1e3,
                 "body_bytes": len(bodies[0]),
                 "arms": figures,
                 "required_added_p50_ms": required,
                 "met": met,
+                "shadow": {
+                    "requests": len(bodies),
+                    "decided": after[0] - before[0],
+                    "shed": after[1] - before[1],
+                    "decided_share": round((after[0] - before[0]) / len(bodies), 4),
+                },
             }
     return {"sizes": sizes, "nginx": "nginx" in ports, "passed": passed}
 
@@ -201,6 +244,13 @@ def _decisions(counters: dict[str, float]) -> dict[str, float]:
     }
 
 
+def _decided_and_shed(counters: dict[str, float]) -> tuple[int, int]:
+    """Requests that System 1 decided so far, and those it had no time for."""
+    named = {n: v for n, v in counters.items() if n.startswith("reflexarc_decisions_total{")}
+    shed = sum(value for name, value in named.items() if 'reason="system1_' in name)
+    return int(sum(named.values()) - shed), int(shed)
+
+
 def _show(report: dict[str, Any]) -> None:
     click.echo(f"\n{'size':8}{'arm':12}{'p50 ms':>9}{'p99 ms':>9}{'added p50':>11}{'required':>10}")
     for size, row in report["sizes"].items():
@@ -213,7 +263,13 @@ def _show(report: dict[str, Any]) -> None:
                 f"{figures['added_p50_ms']:11.3f}{required:>10} {verdict}"
             )
     if not report["nginx"]:
-        click.echo("nginx absent: its figures are missing")
+        click.echo(arms.NGINX_ABSENT if report["nginx_wanted"] else "nginx: left out")
+    for size, row in report["sizes"].items():
+        seen = row["shadow"]
+        click.echo(
+            f"{size}: System 1 decided {seen['decided']} of {seen['requests']} requests in shadow "
+            f"({seen['decided_share']:.0%}) and was too busy for {seen['shed']}"
+        )
     click.echo("decisions meanwhile:")
     for name, value in report["decisions"].items():
         click.echo(f"  {value:7.0f}  {name}")

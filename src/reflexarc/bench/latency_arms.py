@@ -13,6 +13,8 @@ from pathlib import Path
 
 from reflexarc.steps.errors import ConfigError
 
+NGINX_ABSENT = "nginx absent: apt install nginx-light"
+
 _NGINX = """
 worker_processes 1;
 pid {folder}/nginx.pid;
@@ -67,7 +69,7 @@ def gateway(upstream_port: int, reflex: Path) -> Generator[int, None, None]:
 def nginx(upstream_port: int, folder: Path, wanted: bool) -> Generator[int | None, None, None]:
     """nginx with kept-alive connections both ways; None where there is none, or none is
     wanted."""
-    binary = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    binary = _nginx_binary()
     if binary is None or not wanted:
         yield None
         return
@@ -81,17 +83,31 @@ def nginx(upstream_port: int, folder: Path, wanted: bool) -> Generator[int | Non
 
 
 def install_nginx() -> None:
-    """Where it is absent and can be had: by apt, as root. Otherwise its column stays empty."""
-    present = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if present or os.geteuid() != 0 or not shutil.which("apt-get"):
+    """Where it is absent and can be had: by apt, as root. Says so first. Otherwise its figures
+    stay missing."""
+    if _nginx_binary() is not None:
         return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        print(f"{NGINX_ABSENT} (needs root and apt-get)", file=sys.stderr)
+        return
+    print("nginx absent: installing nginx-light with apt-get, as --install-nginx asks for")
     # RUNLEVEL=1: the package's service is not started; the bench runs its own.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     command = ["apt-get", "install", "-y", "--no-install-recommends", "nginx-light"]
     try:
-        subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, timeout=120, check=False
+        )
     except subprocess.TimeoutExpired:
         print("nginx could not be installed in time", file=sys.stderr)
+        return
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        print(f"nginx could not be installed: {said[-1] if said else ''}", file=sys.stderr)
+
+
+def _nginx_binary() -> str | None:
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 
 
 def counters(port: int) -> dict[str, float]:
