@@ -39,6 +39,14 @@ def test_it_acts_on_what_it_knows(parcel_reflex: Reflex) -> None:
     assert decision.guarantee.n > decision.guarantee.errors
 
 
+def test_sources_say_where_in_a_result_a_value_stood(parcel_reflex: Reflex) -> None:
+    call = parcel_reflex.decide(parcels.session(700).messages[:4], parcels.TOOLS).call
+    assert call is not None
+    assert (call.name, call.sources["carrier"].kind) == ("track_parcel", "tool_result")
+    assert call.sources["carrier"].path == "$.parcel.carrier"
+    assert call.sources["parcel_id"].message == 3
+
+
 def test_the_same_request_again_gives_the_same_decision(parcel_reflex: Reflex) -> None:
     assert decide(parcel_reflex) == decide(parcel_reflex)
 

@@ -10,8 +10,9 @@ from reflexarc.provenance import SourceKind
 class Source(msgspec.Struct, frozen=True):
     """Where one argument's value came from.
 
-    `message` is the index of the message in the request, `path` the JSON path in a tool result,
-    the shape of a text span, or the argument's name in an earlier call.
+    `message` is the index of the message in the request, `path` the JSON path in a tool result
+    (`$.items[*].id`; `{k}` a key that varies), the shape of a text span, or the argument's name in
+    an earlier call.
     """
 
     kind: SourceKind
@@ -21,7 +22,7 @@ class Source(msgspec.Struct, frozen=True):
 
 class ProposedCall(msgspec.Struct, frozen=True):
     """A call System 1 would make. `confidence` is the calibrated probability that System 2 would
-    make this very call."""
+    make this very call; of an alternative it is the ranking's own estimate, at most as large."""
 
     name: str
     arguments: dict[str, Any]

@@ -102,7 +102,7 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 def level_name(level: float) -> str:
     """An error level as the key it is reported under: 0.05 is "0.05", 0.1 is "0.10"."""
-    return f"{level:.2f}" if round(level, 2) == level else f"{level:g}"
+    return f"{level:.2f}" if round(level, 2) == level else f"{level:.12g}"
 
 
 def outcomes(reflex: Reflex, sessions: Sequence[Session]) -> Iterator[Outcome]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.reflex.argument_features import Chosen, argument_matrix, link_columns
-from reflexarc.reflex.candidates import ABSENT, ABSENT_VALUE, Candidate, enumerate_candidates
+from reflexarc.reflex.candidates import ABSENT_VALUE, Candidate, enumerate_candidates
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.history import HistoryFeatures, Vocabulary
 from reflexarc.reflex.sources import Argument, Sources
@@ -161,8 +161,3 @@ class Predictor:
         extended.sort(key=lambda beam: -beam.probability)
         hopeless = _HOPELESS * extended[0].probability
         return [beam for beam in extended[:_BEAM] if beam.probability >= hopeless]
-
-
-def is_absent(candidate: Candidate) -> bool:
-    """Whether a candidate leaves the argument out."""
-    return candidate.made == ABSENT

@@ -214,8 +214,19 @@ def _proposed(call: RankedCall, confidence: float) -> ProposedCall:
 
 def _source(candidate: Candidate) -> Source:
     if candidate.objects is not None:
-        return Source("tool_result", candidate.objects.origin.message, candidate.objects.path)
+        return Source(
+            "tool_result", candidate.objects.origin.message, _path(candidate.objects.path)
+        )
     if candidate.made == CONSTANT or not candidate.entries:
         return Source("constant")
     entry = candidate.entries[-1]
-    return Source(entry.origin.kind, entry.origin.message, entry.slot.partition(":")[2])
+    return Source(entry.origin.kind, entry.origin.message, _path(entry.slot))
+
+
+def _path(slot: str) -> str:
+    """What a slot says without its kind and tool: a JSON path in a result, a line's name, a shape,
+    the argument of an earlier call."""
+    kind, _, place = slot.partition(":")
+    if kind == "out":
+        return f"${place.partition(':')[2]}"
+    return place.partition(":")[2] if kind in ("kv", "tx") else place
