@@ -92,10 +92,10 @@ class _Client(asyncio.Protocol):
 )
 @click.option(
     "--large-pause-ms",
-    default=0.0,
+    default=5.0,
     show_default=True,
-    help="Between rounds of large bodies. Without a pause System 1 is busy throughout and its "
-    "queue overflows.",
+    help="Between rounds of large bodies. System 1 reads one for milliseconds: sent without a "
+    "pause, most are dropped undecided.",
 )
 def main(
     small: int,
