@@ -14,6 +14,8 @@ import msgspec
 from reflexarc.wire.json import decode_strict
 
 _LONGEST_MODEL_NAME = 256
+MAX_FIELD_BYTES = 256 * 1024
+"""Of a field that is neither `messages` nor `tools`; metadata may be long, but not like that."""
 
 
 class Admission(msgspec.Struct, frozen=True):
@@ -38,6 +40,8 @@ def admit(fields: Mapping[str, msgspec.Raw], max_depth: int) -> Admission:
         understood = _UNDERSTOOD.get(name)
         if understood is None:
             return Admission(f"field:{name}")
+        if len(memoryview(raw)) > MAX_FIELD_BYTES:
+            return Admission("too_long")
         value = decode_strict(bytes(raw), name, max_depth)
         if not understood(value):
             return Admission(f"field:{name}")

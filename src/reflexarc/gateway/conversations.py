@@ -17,6 +17,17 @@ from reflexarc.wire.chat import message_from_chat
 from reflexarc.wire.chat_answer import CALL_ID_PREFIX
 from reflexarc.wire.json import decode_strict
 
+MAX_MESSAGES = 20_000
+"""Messages of one conversation."""
+MAX_NEW_MESSAGES = 2_000
+MAX_NEW_BYTES = 4 * 1024 * 1024
+"""What is read of a conversation at once, beyond what earlier requests had. All tenants share one
+process: no request may hold it for long."""
+
+
+class TooLongError(Exception):
+    """A request is over what System 1 reads; System 2 reads it."""
+
 
 class ContextLike(Protocol):
     """What the gateway needs of `reflexarc.reflex.Context`."""
@@ -55,7 +66,12 @@ class Conversation(msgspec.Struct):
 
 
 def chain(messages: Sequence[msgspec.Raw], start: bytes = b"") -> list[bytes]:
-    """The chain's digest after each message; any chain of appends equals one whole chain."""
+    """The chain's digest after each message; any chain of appends equals one whole chain.
+
+    Raises `TooLongError` over `MAX_MESSAGES`.
+    """
+    if len(messages) > MAX_MESSAGES:
+        raise TooLongError
     digests: list[bytes] = []
     head = start
     for raw in messages:
@@ -82,7 +98,7 @@ class Conversations:
         """The conversation these messages make, worked through. It is out of the memory until
         `keep`: one that a fault interrupted is never used again.
 
-        Raises `MalformedError`, or `RequestError` with the path of the fault.
+        Raises `MalformedError`, `RequestError` with the path of the fault, or `TooLongError`.
         """
         digests = chain(raws)
         done = len(raws)
@@ -90,6 +106,9 @@ class Conversations:
         while done and known is None:
             known = self._known.get((tenant, name, digests[done - 1]))
             done -= known is None
+        new_bytes = sum(len(memoryview(raw)) for raw in raws[done:])
+        if len(raws) - done > MAX_NEW_MESSAGES or new_bytes > MAX_NEW_BYTES:
+            raise TooLongError
         messages = [
             message_from_chat(
                 decode_strict(bytes(raws[i]), f"messages[{i}]", self._max_depth), f"messages[{i}]"
@@ -107,7 +126,7 @@ class Conversations:
             known.head = digests[-1]
             known.messages = len(raws)
             known.last_role = messages[-1].role
-            known.bytes_read += sum(len(memoryview(raw)) for raw in raws[done:])
+            known.bytes_read += new_bytes
             for message in messages:
                 if message.role == "assistant":
                     acted = any(c.id.startswith(CALL_ID_PREFIX) for c in message.tool_calls)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from reflexarc.gateway.admission import Admission, admit
-from reflexarc.gateway.conversations import Conversation, Conversations, ReflexLike
+from reflexarc.gateway.conversations import Conversation, Conversations, ReflexLike, TooLongError
 from reflexarc.gateway.frames import Decide, Decided, Observe, Observed, Setup
 from reflexarc.gateway.offered import ToolReader, Tools
 from reflexarc.reflex.decision import Decision, ProposedCall
@@ -134,6 +134,8 @@ class Decider:
             conversation = self.conversations.take(
                 request.tenant, request.reflex, loaded.reflex, messages
             )
+        except TooLongError:
+            return Judged(Decision("escalate", "too_long"), Admission(None))
         except RequestError as error:
             name = (error.param or "body").split("[")[0].split(".")[0]
             return Judged(Decision("escalate", f"field:{name}"), Admission(None))

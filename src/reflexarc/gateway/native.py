@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from reflexarc.gateway.conversations import Conversation, chain
+from reflexarc.gateway.conversations import Conversation, TooLongError, chain
 from reflexarc.gateway.deciding import Decider, Loaded, act_key
 from reflexarc.gateway.frames import Native, NativeReply, Setup
 from reflexarc.gateway.offered import Tools
+from reflexarc.gateway.unanswered import plain_escalation
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps.errors import InputError, MalformedError, RequestError
 from reflexarc.wire.errors import error_body, error_face
@@ -68,8 +69,13 @@ class NativeDesk:
 
     def answer(self, native: Native, body: bytes) -> tuple[NativeReply, bytes]:
         """Never raises for what a client sent; may raise where a reflex does."""
+        began_s = self._clock_s()
         try:
             answer = self._answer(native, body)
+        except TooLongError:
+            total_ms = (self._clock_s() - began_s) * 1e3
+            status, reply_body = plain_escalation(body, "too_long", total_ms)
+            return NativeReply(native.id, status, "escalate", "too_long"), reply_body
         except _WrongHeadError as error:
             fault: dict[str, Any] = msgspec.json.decode(
                 error_body(409, str(error), param="head", code="wrong_head")

@@ -5,7 +5,8 @@ cannot be checked is not made.
 """
 
 from collections import OrderedDict
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+from urllib.parse import unquote
 
 import jsonschema_rs
 import msgspec
@@ -16,6 +17,13 @@ from reflexarc.steps.errors import RequestError
 from reflexarc.wire.chat import tool_from_chat
 from reflexarc.wire.json import decode_strict
 
+MAX_TOOLS_BYTES = 1024 * 1024
+"""A longer list of tools is not read."""
+MAX_SCHEMA_NODES = 10_000
+MAX_SCHEMA_STEPS = 1_000_000
+"""Objects and lists of one tool's schema, each `$ref` counted as what it stands for; and what
+checking one call may take where the schema contains itself."""
+
 
 class Tools:
     """Tools as read. `refusal` is a reason to escalate whatever the conversation says."""
@@ -25,7 +33,7 @@ class Tools:
         self.refusal = refusal
         self.bytes_read = bytes_read
         self._by_name = {spec.name: spec for spec in specs}
-        self._validators: dict[str, jsonschema_rs.Validator | str] = {}
+        self._validators: dict[str, _Checker | str] = {}
 
     def get(self, name: str) -> ToolSpec | None:
         return self._by_name.get(name)
@@ -38,7 +46,9 @@ class Tools:
             validator = self._validators[name] = _validator(self._by_name[name])
         if isinstance(validator, str):
             return "parameters", validator
-        for error in validator.iter_errors(arguments):
+        if validator.steps(arguments) > MAX_SCHEMA_STEPS:
+            return "parameters", f"the schema of {name} contains itself too often for such a call"
+        for error in validator.validator.iter_errors(arguments):
             path = "".join(f"/{part}" for part in error.instance_path)
             return path or "/", error.message
         return None
@@ -55,6 +65,8 @@ class ToolReader:
     def read(self, raw: msgspec.Raw) -> Tools:
         """Raises `MalformedError`, or `RequestError` with the path of the fault; hosted and custom
         tools are no fault but a `refusal`."""
+        if len(memoryview(raw)) > MAX_TOOLS_BYTES:
+            return Tools((), "too_long", 0)
         text = bytes(raw)
         digest = xxhash.xxh3_128_digest(text)
         known = self._seen.get(digest)
@@ -88,11 +100,119 @@ def _read(text: bytes, max_depth: int) -> Tools:
     return Tools(tuple(specs), refusal, len(text))
 
 
-def _validator(spec: ToolSpec) -> "jsonschema_rs.Validator | str":
+class _Checker(NamedTuple):
+    """`size`: the schema's nodes, `returns`: the places where it comes back to itself."""
+
+    validator: jsonschema_rs.Validator
+    size: int
+    returns: int
+
+    def steps(self, arguments: dict[str, Any]) -> int:
+        """At most so many steps check these arguments: each level of theirs may go through every
+        place where the schema contains itself."""
+        if self.returns < 2:
+            return self.size
+        values, depth = _extent(arguments)
+        return values * self.size * self.returns**depth
+
+
+def _validator(spec: ToolSpec) -> "_Checker | str":
     try:
-        return jsonschema_rs.validator_for(spec.parameters, retriever=_never_fetch)
+        size, returns = schema_extent(spec.parameters)
+        validator = jsonschema_rs.validator_for(spec.parameters, retriever=_never_fetch)
     except (ValueError, RecursionError) as error:  # ValidationError and ReferencingError among them
         return f"the schema of {spec.name} is unusable: {str(error).splitlines()[0]}"
+    return _Checker(validator, size, returns)
+
+
+def schema_extent(schema: Any) -> tuple[int, int]:
+    """Nodes (objects and lists) of a schema with every `$ref` written out, and how many of its
+    `$ref`s lead back to what they are in. Data in it, such as an `enum`, counts too.
+
+    Raises `ValueError` past `MAX_SCHEMA_NODES`, and for references whose targets this does not
+    follow: other documents, anchors, dynamic ones, and any where a part has an `$id` of its own.
+    """
+    walk = _Walk(schema)
+    walk.visit(schema)
+    if walk.refers and walk.has_id:
+        raise ValueError("it has both $ref and an inner $id")
+    return walk.nodes, walk.returns
+
+
+class _Walk:
+    def __init__(self, root: Any) -> None:
+        self.nodes = 0
+        self.returns = 0
+        self.refers = False
+        self.has_id = False
+        self._root = root
+        self._inside: set[str] = {"#"}
+
+    def visit(self, value: Any) -> None:
+        if isinstance(value, list):
+            self._count()
+            for item in cast(list[Any], value):
+                self.visit(item)
+        elif isinstance(value, dict):
+            self._count()
+            node = cast(dict[str, Any], value)
+            for name, part in node.items():
+                if isinstance(part, str):
+                    self._keyword(name, part, node is self._root)
+                else:
+                    self.visit(part)
+
+    def _count(self) -> None:
+        self.nodes += 1
+        if self.nodes > MAX_SCHEMA_NODES:
+            raise ValueError(f"it has more than {MAX_SCHEMA_NODES} parts, each $ref written out")
+
+    def _keyword(self, name: str, text: str, is_root: bool) -> None:
+        if name in ("$dynamicRef", "$recursiveRef"):
+            raise ValueError(f"{name} is not followed")
+        if name == "$id" and not is_root:
+            self.has_id = True
+        if name != "$ref":
+            return
+        self.refers = True
+        if text in self._inside:
+            self.returns += 1
+            return
+        self._inside.add(text)
+        self.visit(_target(self._root, text))
+        self._inside.discard(text)
+
+
+def _target(root: Any, reference: str) -> Any:
+    if not reference.startswith("#/"):
+        raise ValueError(f"only references such as #/$defs/name are followed, not {reference!r}")
+    value = root
+    for written in unquote(reference[2:]).split("/"):
+        part = written.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and part in value:
+            value = cast(dict[str, Any], value)[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):  # pyright: ignore[reportUnknownArgumentType] - of anything
+            value = cast(list[Any], value)[int(part)]
+        else:
+            raise ValueError(f"{reference!r} leads nowhere")
+    return value
+
+
+def _extent(value: Any) -> tuple[int, int]:
+    """Values inside a value, itself counted, and its depth."""
+    level: list[Any] = [value]
+    values = depth = 0
+    while level:
+        depth += 1
+        values += len(level)
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(cast(dict[str, Any], item).values())
+            elif isinstance(item, list):
+                below.extend(cast(list[Any], item))
+        level = below
+    return values, depth
 
 
 def _never_fetch(uri: str) -> Any:

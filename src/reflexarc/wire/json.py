@@ -16,6 +16,9 @@ from reflexarc.steps.errors import MalformedError
 MAX_DEPTH = 128
 """Objects and lists inside one another, the outermost counted. Real schemas stay under 20."""
 
+MAX_MEMBERS = 1_000
+"""Members of an object that `split_object` takes apart."""
+
 _members: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(
     dict[str, msgspec.Raw]
 )
@@ -64,6 +67,8 @@ def split_object(data: bytes | msgspec.Raw, what: str = "body") -> dict[str, msg
         raise MalformedError(f"{what} is not a JSON object") from error
     except (msgspec.DecodeError, RecursionError) as error:
         raise MalformedError(f"{what} is not JSON: {error}") from error
+    if len(members) > MAX_MEMBERS:
+        raise MalformedError(f"{what} has more than {MAX_MEMBERS} members")
     _check_unique(text, members, what)
     return members
 

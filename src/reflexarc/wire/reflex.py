@@ -12,6 +12,8 @@ from reflexarc.wire.json import decode_strict, split_list, split_object
 
 MAX_ALTERNATIVES = 16
 MAX_SESSION_CHARS = 256
+MAX_FIELD_BYTES = 1024 * 1024
+"""Of a field other than `messages`, `append` and `tools`: a call with its arguments."""
 
 _FIELDS = (
     "messages",
@@ -167,7 +169,11 @@ def _tools(fields: dict[str, msgspec.Raw]) -> msgspec.Raw | None:
 
 def _value(fields: dict[str, msgspec.Raw], name: str) -> Any:
     raw = fields.get(name)
-    return None if raw is None else decode_strict(bytes(raw), name)
+    if raw is None:
+        return None
+    if len(memoryview(raw)) > MAX_FIELD_BYTES:
+        raise RequestError(f"{name} is longer than {MAX_FIELD_BYTES} bytes", param=name)
+    return decode_strict(bytes(raw), name)
 
 
 def _text(fields: dict[str, msgspec.Raw], name: str, longest: int) -> str | None:
