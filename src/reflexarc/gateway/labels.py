@@ -10,13 +10,16 @@ Grammar of `x-reflexarc-decision`, items separated by `; `, the first one the ro
     live; act; TOOL; CONFIDENCE; max_error=BOUND     answered by System 1
     live; escalate; REASON                           answered by System 2
 
-TOOL and REASON are percent-encoded outside `A-Za-z0-9_.:/-`.
+TOOL and REASON are cut to 120 characters and then percent-encoded outside `A-Za-z0-9_.:/-`: clients
+choose them, and must be able to read the head they come back in.
 """
 
 import re
 from urllib.parse import quote
 
 from reflexarc.gateway.frames import Decided
+
+MAX_NAME_CHARS = 120
 
 _request_id = re.compile(rb"[\x21-\x7e]{1,128}")
 
@@ -71,4 +74,4 @@ def own_headers(
 
 
 def _quoted(text: str) -> str:
-    return quote(text, safe="_.:/-", errors="replace")
+    return quote(text[:MAX_NAME_CHARS], safe="_.:/-", errors="replace")

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from reflexarc.gateway.labels import MAX_NAME_CHARS
+
 _OVERHEAD_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 1.0)
 _UPSTREAM_BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _MAX_TOOLS = 200
@@ -86,7 +88,7 @@ class Metrics:
         child.inc()
 
     def decision(self, route: str, mode: str, action: str, reason: str, decide_ms: float) -> None:
-        key = (route, mode, action, reason.split(":", 1)[0])
+        key = (route, mode, action, reason.split(":", 1)[0][:MAX_NAME_CHARS])
         child = self._decision_children.get(key)
         if child is None:
             child = self._decision_children[key] = self._decisions.labels(*key)
@@ -96,6 +98,7 @@ class Metrics:
 
     def shadow(self, route: str, tool: str, outcome: str) -> None:
         """Clients name tools: past 200 names the rest count as `other`."""
+        tool = tool[:MAX_NAME_CHARS]
         if tool not in self._tools:
             if len(self._tools) >= _MAX_TOOLS:
                 tool = _OTHER
