@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -49,19 +50,44 @@ def gateway(upstream: str, reflex: Path, max_error: float, log: Path) -> Generat
 
 @contextmanager
 def _child(arguments: Sequence[str], log: Path) -> Generator["subprocess.Popen[bytes]"]:
+    process: subprocess.Popen[bytes] | None = None
     with log.open("wb") as output:
-        # In a session of its own: Ctrl-C reaches only the parent, which then stops its children.
-        process = subprocess.Popen(
-            (*_REFLEXARC, *arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
         try:
+            with _signals_later():
+                # In a session of its own: Ctrl-C reaches only the parent, which then stops its
+                # children.
+                process = subprocess.Popen(
+                    (*_REFLEXARC, *arguments),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             yield process
         finally:
-            _stop(process)
+            if process is not None:
+                _stop(process)
+
+
+@contextmanager
+def _signals_later() -> Generator[None]:
+    """Ctrl-C and SIGTERM take effect at the end: one that came while a child is being started,
+    before its process is known here, would leave it running."""
+    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
+        yield
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {
+        number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _until_ready(process: "subprocess.Popen[bytes]", log: Path) -> Iterator[None]:
