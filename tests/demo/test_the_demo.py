@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from reflexarc.cli import main
 
 DEMO = (sys.executable, "-c", "from reflexarc.cli import main; main()", "demo")
 ARMS = ["gpu", "lpu", "lpu + baseline", "lpu + reflexarc"]
@@ -67,6 +70,11 @@ def test_a_small_demo_compares_four_arms_and_hides_nothing(
     assert "This System 2 is a script" in text
     assert "its latency is simulated" in text
     assert "With a real System 2" in text
+    assert "by cross-fitting, each of the 15 tasks by a model" in text or "Nothing could" in text
+    baseline, alone = arms["lpu + baseline"], arms["lpu"]
+    assert "lpu + baseline has no certificate" in text
+    assert f"{baseline['wrong']} of its {baseline['acted']} acts were wrong" in text
+    assert f"({baseline['steps'] - alone['steps']:+})" in text
     for published in ("1,440.0 38.2 32.00 9.4", "580.0 18.4 14.50 6.8", "18.2 3.6 1.20 3.2"):
         assert published in text
 
@@ -96,6 +104,17 @@ def test_a_real_system2_needs_its_model_named() -> None:
     )
     assert done.returncode == 2
     assert "--model" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "upstream", ["foo", "localhost:9100/v1", "ftp://host/v1", "http://", "http://host:x/v1", ""]
+)
+def test_an_upstream_that_is_no_url_is_refused_first(upstream: str) -> None:
+    result = CliRunner().invoke(main, ["demo", "--upstream", upstream])
+    assert result.exit_code == 2
+    assert f"--upstream must be a base URL such as https://HOST/v1, not {upstream!r}" in (
+        result.stderr
+    )
 
 
 def test_a_real_system2_that_is_down_is_said_and_ends_the_demo() -> None:

@@ -32,6 +32,7 @@ from reflexarc.steps.errors import LearnError
 
 _T = TypeVar("_T")
 OnProgress = Callable[[str, float], None]
+BASELINE_OF = "lpu"
 BASELINE_ARM = "lpu + baseline"
 REFLEXARC_ARM = "lpu + reflexarc"
 START_WITHIN_S = 2.0

@@ -7,7 +7,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from reflexarc.bench.demo import BASELINE_ARM, START_WITHIN_S, DemoReport
+from reflexarc.bench.demo import (
+    BASELINE_ARM,
+    BASELINE_OF,
+    REFLEXARC_ARM,
+    START_WITHIN_S,
+    DemoReport,
+)
 from reflexarc.bench.demo_arms import ArmResult, Escalation, Quantiles
 from reflexarc.sim import load_profiles
 
@@ -70,8 +76,9 @@ def _learned(report: DemoReport, console: Console) -> None:
         console.print(
             f"Certificate: with {certificate.confidence_level:.0%} confidence at most "
             f"{certificate.max_error:.0%} of acts ({certificate.scope}) differ from System 2; "
-            f"judged on {certificate.n} answers in {certificate.tasks} held-out tasks, "
-            f"{certificate.errors} of them wrong."
+            f"judged by cross-fitting, each of the {learned.sessions} tasks by a model that had "
+            f"not seen it: {certificate.errors} wrong in {certificate.n} answers "
+            f"({certificate.tasks} tasks have any)."
         )
     console.print()
 
@@ -136,12 +143,34 @@ def _notes(report: DemoReport, console: Console) -> None:
             for name, profile in load_profiles().items()
         )
         console.print(f"Dollars per million tokens of input, cached input, output: {prices}.")
+    _baseline_apart(report.arms, console)
     for arm in report.arms:
         for fault in arm.faults[:5]:
             console.print(f"[bold]{arm.arm}: not verified:[/bold] {fault}", highlight=False)
         if len(arm.faults) > 5:
             console.print(f"{arm.arm}: and {len(arm.faults) - 5} more faults (see --json)")
     console.print()
+
+
+def _baseline_apart(arms: Iterable[ArmResult], console: Console) -> None:
+    """What the plain baseline is let do that System 1 is not, and what that costs."""
+    by_name = {arm.arm: arm for arm in arms}
+    baseline, alone = by_name.get(BASELINE_ARM), by_name.get(BASELINE_OF)
+    if baseline is None or alone is None:
+        return
+    unverified = baseline.tasks - baseline.verified
+    console.print(
+        f"{BASELINE_ARM} has no certificate: it acts on every read it has a guess for, with no "
+        "bound on its errors, and in the agent's process, without HTTP. So its times and coverage "
+        f"do not compare with {REFLEXARC_ARM}'s. {baseline.wrong} of its {baseline.acted} acts "
+        f"were wrong, and its tasks took {baseline.steps} steps where those of {BASELINE_OF} took "
+        f"{alone.steps} ({baseline.steps - alone.steps:+}): a wrong read is one more step. "
+        + (
+            "They happened to harm no task here."
+            if not unverified
+            else f"{unverified} of its {baseline.tasks} tasks did not end as they should."
+        )
+    )
 
 
 def _published_table() -> Table:

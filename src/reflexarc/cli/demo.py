@@ -4,6 +4,7 @@ import signal
 import tempfile
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 import click
 
@@ -74,8 +75,12 @@ def command(
     """Learn a returns desk from recorded tasks, then run new tasks on four arms and compare:
     a GPU and an LPU service (simulated), the latter with a plain baseline and with reflexarc.
 
-    Takes about a minute. Nothing is sent anywhere unless --upstream says so.
+    Takes about a minute, 3 at most. Nothing is sent anywhere unless --upstream says so.
     """
+    if upstream is not None and not _is_base_url(upstream):
+        raise ConfigError(
+            f"--upstream must be a base URL such as https://HOST/v1, not {upstream!r}"
+        )
     if (upstream is None) != (model is None):
         raise ConfigError("--upstream and --model go together: give both or neither")
     options = DemoOptions(
@@ -95,6 +100,15 @@ def command(
         report = run_demo(options, Path(folder), show)
     print_report(report, out())
     write_json(json_path, report)
+
+
+def _is_base_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        named = bool(url.hostname) and url.port != 0  # a port that is no number raises
+    except ValueError:
+        return False
+    return url.scheme in ("http", "https") and named and not (url.query or url.fragment)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's form
