@@ -284,8 +284,11 @@ async def upstream() -> AsyncIterator[Upstream]:
 class Running:
     """A gateway that serves, and a client of it that changes nothing on the way."""
 
-    def __init__(self, gateway: Gateway, base: str, client: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, gateway: Gateway, base: str, client: aiohttp.ClientSession, server: uvicorn.Server
+    ) -> None:
         self.gateway = gateway
+        self.server = server
         self.base = base
         self.client = client
 
@@ -355,6 +358,7 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         timeouts: Timeouts | None = None,
         system1: System1Limits | None = None,
         max_consecutive_acts: int = 20,
+        grace_s: float = 10.0,
         **route: Any,
     ) -> Running:
         route = {"upstream": upstream.url, "deadline_ms": 2000.0, **route}
@@ -367,6 +371,7 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
             timeouts=timeouts or Timeouts(),
             system1=system1 or System1Limits(),
             max_consecutive_acts=max_consecutive_acts,
+            grace_s=grace_s,
         )
         gateway = Gateway(
             checked(config, "test"),
@@ -389,7 +394,7 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
             listener.close()
 
         stops.append(stop)
-        return Running(gateway, base, client)
+        return Running(gateway, base, client, server)
 
     yield starting
     for stop in stops:

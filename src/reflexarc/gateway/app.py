@@ -4,10 +4,13 @@ Hot routes are raw ASGI; the cold ones (`/healthz`, `/readyz`, `/metrics`) are a
 application of their own.
 """
 
+import asyncio
+import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import yarl
@@ -16,6 +19,7 @@ from reflexarc.gateway.asgi import (
     Arrival,
     ClientGoneError,
     Headers,
+    Message,
     Receive,
     Scope,
     Send,
@@ -36,6 +40,8 @@ from reflexarc.gateway.unanswered import plain_escalation
 from reflexarc.steps.errors import ConfigError, InputError, ReflexarcError
 from reflexarc.upstream import Transport, forwarded_request_headers
 from reflexarc.wire.errors import error_body, error_face
+
+_log = logging.getLogger("reflexarc.gateway")
 
 NATIVE_PATH = "/api/v1/reflex"
 _NONE = b"none"
@@ -127,7 +133,8 @@ class Gateway:
         headers = headers_of(scope)
         number = self._ids.next()
         request_id = self._ids.text(number, header(headers, b"x-request-id"))
-        arrival = Arrival(number, request_id, headers, began_s, receive, send)
+        head = _Head(send)
+        arrival = Arrival(number, request_id, headers, began_s, receive, head.send)
         door = self._doors.get(path)
         route_path, kind = (door.route.path, door.kind) if door else ("", "other")
         try:
@@ -139,19 +146,34 @@ class Gateway:
                 self._check_headers(headers)
                 status = await self._native(arrival)
             elif path in _COLD:
-                await self._cold(scope, receive, self._labelled(send, request_id, began_s))
+                await self._cold(scope, receive, self._labelled(head.send, request_id, began_s))
                 return
             else:
                 known = door is not None or path == NATIVE_PATH
                 status, text = (405, "method not allowed") if known else (404, "no such path")
                 body = error_body(status, f"{method} {path}: {text}", code=f"http_{status}")
-                await self._answer(arrival, status, body)
+                allowed = door.method.encode() if door is not None else b"POST"
+                more = [(b"allow", allowed)] if known else []
+                await self._answer(arrival, status, body, [*more, *_closing(headers)])
         except ClientGoneError:
             self.metrics.client_gone(route_path)
             return
         except InputError as error:
             status, body = error_face(error)
-            await self._answer(arrival, status, body)
+            # Only these come before the body is read through.
+            unread = status in (413, 431)
+            await self._answer(arrival, status, body, _closing(headers) if unread else [])
+        except asyncio.CancelledError:
+            if not head.is_out:
+                body = error_body(503, "the gateway is stopping", code="gateway_stopped")
+                await self._answer(arrival, 503, body)
+            raise
+        except Exception as error:  # the last resort: a fault of ours is answered, and said aloud
+            status = 500
+            _log.error("%s", _place(error))
+            if not head.is_out:
+                body = error_body(500, "the gateway failed; its log says where", code="internal")
+                await self._answer(arrival, 500, body)
         self.metrics.request(route_path, kind, status)
 
     def refusal(self, status: int, message: str, code: str) -> tuple[Headers, bytes]:
@@ -212,9 +234,12 @@ class Gateway:
         await self._answer(arrival, status, reply)
         return status
 
-    async def _answer(self, arrival: Arrival, status: int, body: bytes) -> None:
+    async def _answer(
+        self, arrival: Arrival, status: int, body: bytes, more: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
         """An answer of our own, with the headers every answer carries."""
         headers = own_headers(arrival.request_id, _NONE, reflexarc=self._since_ms(arrival.began_s))
+        headers.extend(more)
         await send_whole(arrival.send, status, headers, body, b"application/json")
 
     def _check_headers(self, headers: Headers) -> None:
@@ -243,6 +268,31 @@ class Gateway:
 class _HeadersTooLargeError(InputError):
     code = "headers_too_large"
     status = 431
+
+
+def _closing(headers: Headers) -> Headers:
+    """`connection: close` where a body may still be on its way that nobody is going to read."""
+    length = header(headers, b"content-length")
+    has_body = length not in (None, b"0") or header(headers, b"transfer-encoding") is not None
+    return [(b"connection", b"close")] if has_body else []
+
+
+class _Head:
+    """Knows whether an answer has begun: after that it can only be cut."""
+
+    def __init__(self, send: Send) -> None:
+        self.is_out = False
+        self._send = send
+
+    async def send(self, message: Message) -> None:
+        self.is_out = True
+        await self._send(message)
+
+
+def _place(error: Exception) -> str:
+    """Kind and place of an error without its message, which may quote a conversation."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {last.filename}:{last.lineno} in {last.name}"
 
 
 def _doors(config: GatewayConfig, environment: Mapping[str, str]) -> dict[str, _Door]:

@@ -4,6 +4,7 @@ The client is watched while it waits: when it leaves, the upstream call is cance
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from reflexarc.gateway.asgi import Arrival, Headers, Receive, Send, send_whole
 from reflexarc.gateway.labels import own_headers, timing_label
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.steps.errors import UpstreamError
-from reflexarc.upstream import Answer, Transport, forwarded_response_headers
+from reflexarc.upstream import Answer, Transport, forwarded_response_headers, never_sent
 from reflexarc.wire.errors import error_body, error_face
 from reflexarc.wire.sse import data_event
 
@@ -23,6 +24,10 @@ from reflexarc.wire.sse import data_event
 _WATCH_AFTER_S = 0.2
 _CLIENT_GONE_STATUS = 499
 _REPLACED = frozenset({b"x-reflexarc-decision"})
+_BODILESS = frozenset({204, 304})
+# What the server would not write: it comes to light before the head is begun.
+_bad_name = re.compile(rb"[\x00-\x20()<>@,;:\\\[\]={}\"\x7f]")
+_bad_value = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Exchange(msgspec.Struct):
@@ -90,7 +95,7 @@ class Forwarder:
         """Sends on, answers, and returns the HTTP status the client saw (499: it left)."""
         watch = _ClientWatch(arrival.receive)
         try:
-            return await self._forward(exchange, arrival.send)
+            return await self._forward(exchange, arrival.send, watch)
         except asyncio.CancelledError:
             if not watch.gone:
                 raise
@@ -100,7 +105,7 @@ class Forwarder:
         finally:
             watch.stop()
 
-    async def _forward(self, exchange: Exchange, send: Send) -> int:
+    async def _forward(self, exchange: Exchange, send: Send, watch: "_ClientWatch") -> int:
         sent_s = self._clock_s()
         answer: Answer | None = None
         try:
@@ -108,6 +113,7 @@ class Forwarder:
                 exchange.method, exchange.url, exchange.headers, exchange.body
             )
             head_s = self._clock_s()
+            _check_head(answer)
             # The head waits for the first byte: until then a failure still has its own status.
             chunk = await answer.next_chunk()
         except UpstreamError as error:
@@ -125,7 +131,12 @@ class Forwarder:
             await _pass_back(exchange.copy, answer, chunk, send)
         except UpstreamError as error:
             self._metrics.upstream_error(exchange.route, error.code)
-            await _break_off(answer, error, send)
+            await _break_off(answer, error.status, str(error), error.code, send)
+        except asyncio.CancelledError:
+            if not watch.gone:
+                said = "the gateway was stopped inside this answer"
+                await _break_off(answer, 503, said, "gateway_stopped", send)
+            raise
         finally:
             answer.release()
         self._metrics.forwarded(sent_s - exchange.began_s, head_s - sent_s)
@@ -137,7 +148,9 @@ class Forwarder:
         kept: Headers = []
         for pair in headers:
             has_id = has_id or pair[0] == b"x-request-id"
-            if pair[0] not in _REPLACED:
+            if pair[0] not in _REPLACED and (
+                pair[0] != b"content-length" or answer.status not in _BODILESS
+            ):
                 kept.append(pair)
         if not has_id:
             kept.append((b"x-request-id", exchange.request_id))
@@ -156,6 +169,9 @@ class Forwarder:
         status, body = error_face(error)
         total_ms = (self._clock_s() - exchange.began_s) * 1e3
         headers = own_headers(exchange.request_id, exchange.label(), reflexarc=total_ms)
+        if not never_sent(error):
+            # System 2 may have done the work, and billed it; SDKs would ask it again unasked.
+            headers.append((b"x-should-retry", b"false"))
         await send_whole(send, status, headers, body, b"application/json")
         return status
 
@@ -175,13 +191,20 @@ async def _pass_back(copy: Copy | None, answer: Answer, chunk: bytes, send: Send
         chunk = await answer.next_chunk()
 
 
-async def _break_off(answer: Answer, error: UpstreamError, send: Send) -> None:
+def _check_head(answer: Answer) -> None:
+    names = b"".join(name for name, _ in answer.headers)
+    values = b"".join(value for _, value in answer.headers)
+    if _bad_name.search(names) or _bad_value.search(values):
+        raise UpstreamError("the upstream broke HTTP: a header holds a character that none may")
+
+
+async def _break_off(answer: Answer, status: int, message: str, code: str, send: Send) -> None:
     """After the head is out the status cannot change. A stream ends with an `error` event, which
     SDKs raise; any other answer is left unfinished, so that the client sees it is cut."""
     kinds: dict[bytes, bytes] = {name.lower(): value for name, value in answer.headers}
     is_stream = kinds.get(b"content-type", b"").lower().startswith(b"text/event-stream")
     if is_stream and b"content-encoding" not in kinds and b"content-length" not in kinds:
-        event = data_event(error_body(error.status, str(error), code=error.code))
+        event = data_event(error_body(status, message, code=code))
         await send({"type": "http.response.body", "body": b"\n\n" + event, "more_body": False})
 
 

@@ -5,3 +5,4 @@ from reflexarc.upstream.headers import forwarded_response_headers as forwarded_r
 from reflexarc.upstream.transport import Answer as Answer
 from reflexarc.upstream.transport import Timeouts as Timeouts
 from reflexarc.upstream.transport import Transport as Transport
+from reflexarc.upstream.transport import never_sent as never_sent

@@ -1,19 +1,20 @@
 """The pooled HTTP connection to System 2: sends bytes, hands back status, headers and bytes.
 
 It decodes nothing, follows no redirect, keeps no cookie and reads no proxy settings from the
-environment. A request that got no byte because its pooled connection had gone stale is sent once
-more on a fresh one; nothing else is retried.
+environment. A request that got no byte because the connection it took from the pool had gone stale
+is sent once more; one that had a fresh connection never is, and nothing else is retried.
 """
 
 import asyncio
 import io
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import aiohttp
 import msgspec
 import yarl
 
-from reflexarc.steps.errors import UpstreamTimeoutError, UpstreamUnreachableError
+from reflexarc.steps.errors import UpstreamError, UpstreamTimeoutError, UpstreamUnreachableError
 
 # A stale pooled connection fails at once. An upstream that dies later has worked on the request,
 # perhaps billed for it, and is not asked twice.
@@ -29,6 +30,13 @@ class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first_byte_s: float = 600.0
     idle_s: float = 300.0
     total_s: float = 3600.0
+
+
+class _Try:
+    """One sending of a request. `reused`: its connection came from the pool."""
+
+    def __init__(self) -> None:
+        self.reused = False
 
 
 class Answer:
@@ -97,6 +105,7 @@ class Transport:
             # The largest status line and headers taken from an upstream.
             max_line_size=65536,
             max_field_size=65536,
+            trace_configs=[_reuse_traced()],
         )
 
     async def send(
@@ -104,41 +113,93 @@ class Transport:
     ) -> Answer:
         """Sends a request and waits for the head of its answer.
 
-        Raises `UpstreamUnreachableError` (502) or `UpstreamTimeoutError` (504).
+        Raises an `UpstreamError`: 502, or 504 where the upstream took too long.
         """
         began_s = self._clock()
+        first = _Try()
         try:
             try:
-                response = await self._request(method, url, headers, body)
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-                refused = isinstance(error, aiohttp.ClientConnectorError)
-                if refused or self._clock() - began_s > _STALE_WITHIN_S:
+                response = await self._request(method, url, headers, body, first)
+            except (aiohttp.ServerDisconnectedError, OSError) as error:
+                late = self._clock() - began_s > _STALE_WITHIN_S
+                if not first.reused or late or not _unanswered(error):
                     raise
-                response = await self._request(method, url, headers, body)
+                response = await self._request(method, url, headers, body, _Try())
         except TimeoutError as error:
             raise UpstreamTimeoutError(
                 f"{url.origin()} did not answer in time: {_said(error)} (limits: connect "
                 f"{self._timeouts.connect_s:g} s, first byte {self._timeouts.first_byte_s:g} s)"
             ) from error
         except (aiohttp.ClientError, ConnectionError) as error:
-            raise UpstreamUnreachableError(
-                f"{url.origin()} cannot be reached: {_said(error)}; is the model server running?"
-            ) from error
+            raise UpstreamUnreachableError(f"{url.origin()} {_fault(error)}") from error
+        if not 200 <= response.status <= 599:
+            response.close()
+            raise UpstreamError(
+                f"{url.origin()} answered with status {response.status}, which ends no request"
+            )
         return Answer(response, str(url.origin()), self._timeouts)
 
     async def _request(
-        self, method: str, url: yarl.URL, headers: list[tuple[str, str]], body: bytes | None
+        self,
+        method: str,
+        url: yarl.URL,
+        headers: list[tuple[str, str]],
+        body: bytes | None,
+        trying: _Try,
     ) -> aiohttp.ClientResponse:
         # A large body is written in pieces, so that other requests get their turns.
         data = body if body is None or len(body) <= _WHOLE_BYTES else io.BytesIO(body)
         return await self._session.request(
-            method, url, data=data, headers=headers, allow_redirects=False
+            method,
+            url,
+            data=data,
+            headers=headers,
+            allow_redirects=False,
+            trace_request_ctx=trying,
         )
 
     async def close(self) -> None:
         await self._session.close()
         # aiohttp closes TLS transports a loop turn after the session.
         await asyncio.sleep(0)
+
+
+def never_sent(error: UpstreamError) -> bool:
+    """Whether the upstream cannot have seen the request: no connection to it came about."""
+    return isinstance(
+        error.__cause__, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
+    )
+
+
+def _reuse_traced() -> aiohttp.TraceConfig:
+    async def reused(_: aiohttp.ClientSession, context: Any, __: Any) -> None:
+        context.trace_request_ctx.reused = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_connection_reuseconn.append(reused)
+    return tracing
+
+
+def _unanswered(error: Exception) -> bool:
+    """Whether the connection ended before the answer began, as a stale one does."""
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return isinstance(error.message, str)  # else what had come of the answer's head
+    return isinstance(error, aiohttp.ClientOSError | ConnectionError) and not isinstance(
+        error, aiohttp.ClientConnectorError
+    )
+
+
+def _fault(error: Exception) -> str:
+    said = _said(error)
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"failed TLS verification: {said}; name a private authority's file in SSL_CERT_FILE"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return f"cannot be spoken to over TLS: {said}; does it serve https on this port?"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot be reached: {said}; is the model server running?"
+    if isinstance(error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError):
+        return f"broke HTTP: {said}"
+    return f"closed the connection before it answered: {said}"
 
 
 def _said(error: BaseException) -> str:
