@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from reflexarc.reflex import Decision, Reflex, evaluate, learn
+from reflexarc.reflex import Decision, Reflex, evaluate, learn, outcomes
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.prompts import prompt_lines
 from reflexarc.steps import Message, Session, ToolSpec
@@ -158,8 +158,13 @@ def test_only_the_first_call_of_a_batch_is_judged_for_a_certificate() -> None:
         return msgspec.structs.replace(one, messages=(*one.messages[:2], turn, *results, done))
 
     sessions = [batched(one) for one in parcels.sessions(0, 60)]
-    certificates = learn(sessions, max_error=0.1).card.certificates
-    assert max(one.n for one in certificates) <= 60
+    reflex = learn(sessions, max_error=0.1)
+    assert max(one.n for one in reflex.card.certificates) <= 60
+    for outcome in outcomes(reflex, sessions):
+        if outcome.decision.reason == "unanswered_calls":
+            assert not any(outcome.acted.values())
+    reasons = {outcome.decision.reason for outcome in outcomes(reflex, sessions)}
+    assert "unanswered_calls" in reasons
 
 
 def test_alternatives_are_ranked_and_bounded(parcel_reflex: Reflex) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.provenance import Entry
+from reflexarc.provenance import Entry, Origin, Record
 from reflexarc.reflex.candidates import ABSENT, Candidate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.sources import Argument
@@ -35,7 +35,9 @@ def argument_matrix(
     neutral value, see `link_columns`."""
     used = context.used.get((argument.tool, argument.name), frozenset[str]())
     used_as = context.used_as.get(argument.name, frozenset[str]())
-    slots = argument.slots
+    # The last entry answers for slot -1: none.
+    hit_rates = [*(slot.hit_rate for slot in argument.slots), 0.0]
+    precisions = [*(slot.precision for slot in argument.slots), 0.0]
     user, assistant = context.user, context.assistant
     talk = context.user_words
     newest_event = context.event
@@ -43,13 +45,17 @@ def argument_matrix(
     unused_in_slot: dict[int, int] = {}
     best_slots: list[int] = []
     for candidate in candidates:
-        distinct = set(candidate.slots)
-        for slot in distinct:
+        slots = candidate.slots
+        unused = candidate.text not in used
+        for slot in slots if len(slots) == 1 else set(slots):
             in_slot[slot] = in_slot.get(slot, 0) + 1
-            if candidate.text not in used:
+            if unused:
                 unused_in_slot[slot] = unused_in_slot.get(slot, 0) + 1
-        best_slots.append(min((slot for slot in distinct if slot >= 0), default=-1))
+        # Slots are added in the order of their hit rates: the first is the best.
+        best_slots.append(slots[0] if slots else -1)
     ordinal: dict[int, int] = {}
+    # Fields of one object share a record: what it has in common with the talk is found once.
+    overlaps: dict[int, tuple[float, float, float]] = {}
     rows: list[tuple[float, ...]] = []
     for candidate, best in zip(candidates, best_slots, strict=True):
         text = candidate.text
@@ -62,16 +68,28 @@ def argument_matrix(
         newest = newest_event - max(events) if events else _NO_AGE
         oldest = newest_event - min(events) if events else _NO_AGE
         in_user = in_talk = in_assistant = 0.0
-        for words in _record_words(candidate):
-            weight = 1.0 / (len(words) + 1)
-            in_user = max(in_user, len(words & user.words) * weight)
-            in_talk = max(in_talk, len(words & talk) * weight)
-            in_assistant = max(in_assistant, len(words & assistant.words) * weight)
+        for record in _records(candidate):
+            found = overlaps.get(id(record))
+            if found is None:
+                words = record.words
+                weight = 1.0 / (len(words) + 1)
+                found = (
+                    len(words & user.words) * weight,
+                    len(words & talk) * weight,
+                    len(words & assistant.words) * weight,
+                )
+                overlaps[id(record)] = found
+            if found[0] > in_user:
+                in_user = found[0]
+            if found[1] > in_talk:
+                in_talk = found[1]
+            if found[2] > in_assistant:
+                in_assistant = found[2]
         lower = text.lower() if 1 < len(text) <= 200 else ""
         position = candidate.entries[0].position if candidate.entries else -1
         rows.append((
-            slots[best].hit_rate if best >= 0 else 0.0,
-            max((slots[slot].precision for slot in candidate.slots if slot >= 0), default=0.0),
+            hit_rates[best],
+            max([precisions[slot] for slot in candidate.slots], default=0.0),
             len(set(candidate.slots)), newest, oldest, not unused, text in used_as,
             position, in_slot.get(best, 0), unused_in_slot.get(best, 0),
             ordinal[best] if unused else 0,
@@ -85,10 +103,10 @@ def argument_matrix(
     return matrix
 
 
-def _record_words(candidate: Candidate) -> list[frozenset[str]]:
+def _records(candidate: Candidate) -> list[Record]:
     if candidate.objects is not None:
-        return [candidate.objects.record.words]
-    return [entry.record.words for entry in candidate.entries[:4] if entry.record.text]
+        return [candidate.objects.record]
+    return [entry.record for entry in candidate.entries[:4] if entry.record.text]
 
 
 def _relative(matrix: NDArray[np.float32]) -> None:
@@ -161,21 +179,24 @@ def _link_texts(
 ) -> None:
     shares: dict[int, float] = {}
     count = len(texts)
+
+    def share_of(holder: Origin | Record) -> float:
+        """The share of the chosen texts that a message or a record holds, found once for each."""
+        share = shares.get(id(holder))
+        if share is None:
+            text = holder.text[:_LONGEST_LINKED]
+            share = sum([part in text for part in texts]) / count
+            shares[id(holder)] = share
+        return share
+
     for at, candidate in enumerate(candidates):
         if candidate.made == ABSENT:
             continue
         best = best_record = -1.0
         for entry in candidate.entries[:6]:
-            origin = entry.origin
-            share = shares.get(id(origin))
-            if share is None:
-                text = origin.text[:_LONGEST_LINKED]
-                share = sum(part in text for part in texts) / count
-                shares[id(origin)] = share
-            best = max(best, share)
+            best = max(best, share_of(entry.origin))
             if entry.record.text:
-                near = sum(part in entry.record.text for part in texts) / count
-                best_record = max(best_record, near)
+                best_record = max(best_record, share_of(entry.record))
         linked[at, _LINKED] = best
         linked[at, _LINKED_RECORD] = best_record
         linked[at, _CHOSEN_BEFORE] = candidate.text in texts

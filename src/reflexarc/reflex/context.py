@@ -88,6 +88,7 @@ class Context:
         self.opaque = False
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
+        self.unanswered_calls = 0
         self._open_calls = 0
         self._tool_of_call: dict[str, str] = {}
         self._unanswered: deque[str] = deque()
@@ -138,6 +139,7 @@ class Context:
         self.user_words |= word_set(text)
         self.user_turns += 1
         self.calls_since_user = 0
+        self.unanswered_calls = 0  # whatever is missing, the conversation went on without it
         self.symbols.append("U")
         self._year = latest_year(text, self._year)
         self._add(user_entries(text, self._origin("user_message", text), self._year))
@@ -159,6 +161,7 @@ class Context:
         self.symbols.append(f"C:{call.name}")
         self.tool_counts[call.name] += 1
         self.calls_since_user += 1
+        self.unanswered_calls += 1
         self.last_call = call
         origin = self._origin("earlier_call", call.raw)
         for name, value in call.arguments.items():
@@ -192,6 +195,7 @@ class Context:
 
     def _output(self, tool: str, text: str) -> None:
         self.event += 1
+        self.unanswered_calls = max(0, self.unanswered_calls - 1)
         self.output_text = text
         failed = _ERROR.search(text[:80]) is not None
         self.symbols.append(f"{'X' if failed else 'O'}:{tool}")

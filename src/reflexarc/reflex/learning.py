@@ -31,8 +31,7 @@ Progress = Callable[[str, float], None]
 class _Judged(msgspec.Struct):
     """One cross-fitted item: features of its ranking, whether the best call was right.
 
-    `may_act` only for the first call of a batch: System 1 answers one call, so a request never
-    comes to it with calls whose results are still out."""
+    `may_act` only where no result is out: of a batch, System 1 answers at most the first call."""
 
     task: str
     features: NDArray[np.float32]
@@ -173,7 +172,9 @@ def _judge(
                     features=confidence_features(context, ranking),
                     right=best is not None and best.key in keys,
                     call=recorded.name if recorded is not None else None,
-                    may_act=best is not None and best.name in acting and item.position == 0,
+                    may_act=best is not None
+                    and best.name in acting
+                    and not context.unanswered_calls,
                 )
             )
     return judged

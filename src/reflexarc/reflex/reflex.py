@@ -187,6 +187,8 @@ class Reflex:
         """Why this call may not be made, however sure System 1 is of it."""
         if context.opaque:
             return "opaque_content"
+        if context.unanswered_calls:
+            return "unanswered_calls"
         fault = self.identity.fault(context, tools, model)
         if fault is not None:
             return fault
