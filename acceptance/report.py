@@ -86,7 +86,9 @@ def numbers(folder: Path = RESULTS) -> str:
     ]
     return (
         f"Measured {run.date} on {run.cores} cores, Python {run.python}; means over five splits by "
-        "task, none of whose test tasks was learned from.\n\n"
+        "task, none of whose test tasks was learned from."
+        + (f" Left out of this run: {'; '.join(run.skipped)}." if run.skipped else "")
+        + "\n\n"
         "| what | required | measured |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
     )
 

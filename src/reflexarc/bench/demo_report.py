@@ -164,7 +164,7 @@ def _baseline_apart(arms: Iterable[ArmResult], console: Console) -> None:
         "bound on its errors, and in the agent's process, without HTTP. So its times and coverage "
         f"do not compare with {REFLEXARC_ARM}'s. {baseline.wrong} of its {baseline.acted} acts "
         f"were wrong, and its tasks took {baseline.steps} steps where those of {BASELINE_OF} took "
-        f"{alone.steps} ({baseline.steps - alone.steps:+}): a wrong read is one more step. "
+        f"{alone.steps} ({baseline.steps - alone.steps:+}): wrong reads are steps of their own. "
         + (
             "They happened to harm no task here."
             if not unverified
