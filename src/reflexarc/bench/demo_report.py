@@ -14,7 +14,7 @@ from reflexarc.bench.demo import (
     START_WITHIN_S,
     DemoReport,
 )
-from reflexarc.bench.demo_arms import ArmResult, Escalation, Quantiles
+from reflexarc.bench.demo_arms import ArmResult, Escalation
 from reflexarc.sim import load_profiles
 
 PUBLISHED_STEPS_PER_TASK = 20
@@ -91,8 +91,8 @@ def _latency_table(arms: Iterable[ArmResult]) -> Table:
         grid.add_row(
             arm.arm,
             *(_ms(value) for value in (arm.step_ms.p50, arm.step_ms.p99, arm.step_ms.mean)),
-            _ms(_p50(arm.acted_ms)),
-            _ms(_p50(arm.system2_ms)),
+            _ms(arm.acted_ms.p50),
+            _ms(arm.system2_ms.p50),
             f"{arm.task_s_mean:.1f}",
             "-" if arm.usd_per_task is None else f"{arm.usd_per_task:.5f}",
             "-" if arm.usd_per_10k_steps is None else f"{arm.usd_per_10k_steps:.2f}",
@@ -256,10 +256,6 @@ def _grid(title: str) -> Table:
     )
     grid.add_column("arm", no_wrap=True)
     return grid
-
-
-def _p50(quantiles: Quantiles) -> float | None:
-    return quantiles.p50
 
 
 def _ms(value: float | None) -> str:
