@@ -60,8 +60,8 @@ def gateway(upstream_port: int, reflex: Path) -> Generator[int, None, None]:
     port = free_port()
     command = [sys.executable, "-m", "reflexarc", "serve", "--port", str(port)]
     command += ["--upstream", f"http://127.0.0.1:{upstream_port}/v1", "--reflex", str(reflex)]
-    with _process(command, stdout=subprocess.DEVNULL):
-        _wait_for(port)
+    with _process(command, stdout=subprocess.DEVNULL) as process:
+        _wait_for(port, process)
         yield port
 
 
@@ -77,8 +77,8 @@ def nginx(upstream_port: int, folder: Path, wanted: bool) -> Generator[int | Non
     path = folder / "nginx.conf"
     path.write_text(_NGINX.format(folder=folder, upstream=upstream_port, port=port))
     command = [binary, "-p", str(folder), "-c", str(path), "-e", str(folder / "error.log")]
-    with _process(command, stdout=subprocess.DEVNULL):
-        _wait_for(port)
+    with _process(command, stdout=subprocess.DEVNULL) as process:
+        _wait_for(port, process)
         yield port
 
 
@@ -141,9 +141,13 @@ def _process(command: list[str], stdout: int) -> Generator[subprocess.Popen[byte
             process.stdout.close()
 
 
-def _wait_for(port: int, limit_s: float = 30.0) -> None:
+def _wait_for(port: int, process: subprocess.Popen[bytes], limit_s: float = 30.0) -> None:
     deadline_s = time.monotonic() + limit_s
     while time.monotonic() < deadline_s:
+        if process.poll() is not None:
+            raise ConfigError(
+                f"{process.args!r} ended with {process.returncode}; it said why above"
+            )
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
