@@ -160,3 +160,16 @@ async def test_the_upstreams_request_id_wins(start: Any, upstream: Any, http: An
     assert (await gateway.chat(ODD_BODY)).header("x-request-id").startswith("req_")
     upstream.answer = http.answer(b"{}", ("x-request-id", "up-9"))
     assert (await gateway.chat(ODD_BODY)).header("x-request-id") == "up-9"
+
+
+async def test_one_model_is_asked_for_at_the_upstream(start: Any, upstream: Any) -> None:
+    gateway = await start()
+    for name in ("gpt", "meta/llama-3%2F8b"):
+        assert (await gateway.get(f"/v1/models/{name}?a=1")).status == 200
+        assert upstream.received[-1].target == f"/v1/models/{name}?a=1".encode()
+    assert (await gateway.post("/v1/models/gpt", b"{}")).status == 405
+    for name in ("", "%2e%2e/files", "a/%2E%2E/b"):
+        url = yarl.URL(f"{gateway.base}/v1/models/{name}", encoded=True)
+        async with gateway.client.get(url) as answer:
+            assert answer.status == 404
+    assert len(upstream.received) == 2

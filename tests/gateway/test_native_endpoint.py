@@ -77,6 +77,37 @@ async def test_the_callers_bound_counts(ask: Any, desk: Any) -> None:
     assert (body["decision"], body["reason"]) == ("escalate", "no_certificate")
 
 
+async def test_a_bound_is_tightened_but_never_loosened(
+    start: Any, desk: Any, reflex_path: Any
+) -> None:
+    gateway = await start(reflex=str(reflex_path), max_error=0.0001)
+    for more in ({}, {"max_error": 0.5}):
+        body = (await gateway.post("/api/v1/reflex", _native(desk, **more))).json
+        assert (body["decision"], body["reason"]) == ("escalate", "no_certificate")
+
+
+async def test_it_acts_only_where_a_chat_request_would_be_answered(start: Any, desk: Any) -> None:
+    gateway = await start(loader="moody", max_consecutive_acts=2)
+    body = _native(desk)
+    said = {"role": "assistant", "content": "Certainly, I will"}
+    prefilled = {**body, "messages": [*body["messages"], said]}
+    answer = (await gateway.post("/api/v1/reflex", prefilled)).json
+    assert (answer["decision"], answer["reason"]) == ("escalate", "field:messages")
+    reasons: list[str] = []
+    for _ in range(3):
+        answer = (await gateway.post("/api/v1/reflex", body)).json
+        reasons.append(answer["reason"])
+        for call in answer["calls"]:
+            function = {"name": call["name"], "arguments": json.dumps(call["arguments"])}
+            made = [{"id": call["id"], "type": "function", "function": function}]
+            body["messages"] += [
+                {"role": "assistant", "content": None, "tool_calls": made},
+                {"role": "tool", "tool_call_id": call["id"], "content": "{}"},
+            ]
+    assert reasons == ["certified", "certified", "act_cap"]
+    assert answer["calls"] == []
+
+
 async def test_a_given_call_is_checked(ask: Any, desk: Any) -> None:
     def call(name: str, **arguments: Any) -> dict[str, Any]:
         return _native(desk, call={"name": name, "arguments": arguments})

@@ -75,7 +75,7 @@ def test_a_native_request_with_anything_in_it(
     if data.draw(st.booleans()):
         request["call"] = {"name": "get_order", "arguments": {"order_id": "W1"}}
     request = _changed({**request, "max_error": 0.1, "alternatives": 3}, data)
-    reply, answer = native.answer(Native(1, b"t", 0.05), json.dumps(request).encode())
+    reply, answer = native.answer(Native(1, b"t", {"/v1": 0.05}), json.dumps(request).encode())
     assert reply.status in (200, 400, 409, 422)
     assert isinstance(json.loads(answer), dict)
 

@@ -30,7 +30,7 @@ from reflexarc.gateway.asgi import (
 )
 from reflexarc.gateway.chat_route import ChatDesk
 from reflexarc.gateway.cold import cold_routes
-from reflexarc.gateway.config import DEFAULT_MAX_ERROR, GatewayConfig, Route
+from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.forwarding import Exchange, Forwarder
 from reflexarc.gateway.frames import Native, Observed, ReflexSource, Setup
 from reflexarc.gateway.labels import RequestIds, own_headers
@@ -135,7 +135,7 @@ class Gateway:
         request_id = self._ids.text(number, header(headers, b"x-request-id"))
         head = _Head(send)
         arrival = Arrival(number, request_id, headers, began_s, receive, head.send)
-        door = self._doors.get(path)
+        door = self._doors.get(path) or self._one_model(scope)
         route_path, kind = (door.route.path, door.kind) if door else ("", "other")
         try:
             if door is not None and door.method == method:
@@ -184,6 +184,20 @@ class Gateway:
         headers.append((b"content-type", b"application/json"))
         return headers, error_body(status, message, code=code)
 
+    def _one_model(self, scope: Scope) -> _Door | None:
+        """`.../models/ID`; an id may hold slashes."""
+        path: str = scope["path"]
+        if "/models/" not in path or {".", ".."} & set(path.split("/")):
+            return None
+        raw = bytes(scope["raw_path"]).decode("latin-1")
+        for route in self.config.route:
+            begin = f"{route.path}/models/"
+            if path.startswith(begin) and raw.startswith(begin) and len(raw) > len(begin):
+                door = self._doors[f"{route.path}/models"]
+                url = yarl.URL(f"{door.url}/{raw[len(begin) :]}", encoded=True)
+                return door._replace(url=url)
+        return None
+
     async def _open(
         self,
         door: _Door,
@@ -213,11 +227,10 @@ class Gateway:
         if self._chat is None:
             raise ReflexarcError("the gateway is asked before it was started")
         body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
-        bounds = [route.max_error for route in self.config.route]
         request = Native(
             arrival.number,
             self._chat.tenant(arrival.headers),
-            min(bounds, default=DEFAULT_MAX_ERROR),
+            {route.path: route.max_error for route in self.config.route},
         )
         got = await self.system1.ask_native(request, body)
         if got is None:

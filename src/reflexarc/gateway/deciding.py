@@ -108,7 +108,7 @@ class Decider:
             )
         except InputError:
             return Observed(request.id, "unreadable", "")
-        if not answer.complete:
+        if not answer.complete or not all(call.well_formed for call in answer.calls):
             return Observed(request.id, "unreadable", "")
         if isinstance(pending, Decided):
             return Observed(
@@ -141,24 +141,40 @@ class Decider:
             return Judged(Decision("escalate", f"field:{name}"), Admission(None))
         except MalformedError:
             return Judged(Decision("escalate", "malformed_body"), Admission(None))
-        if conversation.last_role not in ("user", "tool"):
-            # An answer that System 2 is to go on with, or calls nobody has answered yet.
-            self.conversations.keep(request.tenant, request.reflex, conversation)
-            return Judged(Decision("escalate", "field:messages"), admission)
-        decision = loaded.reflex.decide(
-            conversation.context, tools.specs, model=admission.model, max_error=request.max_error
+        decision = self.decision(
+            loaded, conversation, tools, model=admission.model, max_error=request.max_error
         )
         self.conversations.keep(request.tenant, request.reflex, conversation)
         if decision.action == "act":
-            reason = self._obstacle(decision, tools, conversation, admission)
+            reason = self._obstacle(decision, tools, conversation, admission.max_tokens)
             if reason is not None:
                 decision = msgspec.structs.replace(decision, action="escalate", reason=reason)
         return Judged(decision, admission)
 
-    def _obstacle(
-        self, decision: Decision, tools: Tools, conversation: Conversation, admission: Admission
-    ) -> str | None:
-        """Why a call the reflex would make is not made."""
+    def decision(
+        self,
+        loaded: Loaded,
+        conversation: Conversation,
+        tools: Tools,
+        *,
+        model: str | None,
+        max_error: float,
+        alternatives: int = 0,
+    ) -> Decision:
+        """The reflex's own, for a conversation in which it is System 2's turn."""
+        if conversation.last_role not in ("user", "tool"):
+            # An answer that System 2 is to go on with, or calls nobody has answered yet.
+            return Decision("escalate", "field:messages")
+        return loaded.reflex.decide(
+            conversation.context,
+            tools.specs,
+            model=model,
+            max_error=max_error,
+            alternatives=alternatives,
+        )
+
+    def obstacle(self, decision: Decision, tools: Tools, conversation: Conversation) -> str | None:
+        """Why a call the reflex would make is not made by anyone, were it to fit its schema."""
         call = decision.call
         if call is None:
             return "no_candidate"
@@ -169,13 +185,23 @@ class Decider:
             return "side_effect"
         if conversation.acts_in_a_row >= self._setup.max_consecutive_acts:
             return "act_cap"
+        return None
+
+    def _obstacle(
+        self, decision: Decision, tools: Tools, conversation: Conversation, max_tokens: int | None
+    ) -> str | None:
+        """Why a chat request is not answered with the call the reflex would make."""
+        reason = self.obstacle(decision, tools, conversation)
+        call = decision.call
+        if reason is not None or call is None:
+            return reason
         fault = tools.fault(call.name, call.arguments)
         if fault is not None:
             return f"schema:{fault[0]}"
-        if admission.max_tokens is not None:
+        if max_tokens is not None:
             # A token holds at least one byte, so this many are always enough.
             most = len(msgspec.json.encode(call.arguments)) + len(call.name) + _CALL_OVERHEAD_TOKENS
-            if admission.max_tokens < most:
+            if max_tokens < most:
                 return "field:max_tokens"
         return None
 

@@ -59,11 +59,12 @@ class Observe(msgspec.Struct, frozen=True, tag=True):
 
 
 class Native(msgspec.Struct, frozen=True, tag=True):
-    """A body of the native endpoint; `max_error` is what counts where it names none."""
+    """A body of the native endpoint. `max_errors`: by reflex, the largest error it may ask for,
+    and what counts where it names none."""
 
     id: int
     tenant: bytes
-    max_error: float
+    max_errors: dict[str, float]
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):

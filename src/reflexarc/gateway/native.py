@@ -156,12 +156,12 @@ class NativeDesk:
             loaded = self._decider.reflexes[name]
             conversation = self._take(native.tenant, name, loaded, work)
             context_s = self._clock_s()
-            decision = loaded.reflex.decide(
-                conversation.context,
-                work.tools.specs,
-                max_error=(
-                    native.max_error if work.request.max_error is None else work.request.max_error
-                ),
+            decision = self._decider.decision(
+                loaded,
+                conversation,
+                work.tools,
+                model=None,
+                max_error=_bound(native, name, work.request.max_error),
                 alternatives=work.request.alternatives,
             )
             self._decider.conversations.keep(native.tenant, name, conversation)
@@ -175,7 +175,12 @@ class NativeDesk:
         if action == "act" and decision.call is not None and loaded is not None:
             checks = _checks(work.tools, decision.call.name, decision.call.arguments)
             failed = [check for check in checks if not check.ok]
-            if failed:
+            obstacle = None
+            if conversation is not None:
+                obstacle = self._decider.obstacle(decision, work.tools, conversation)
+            if obstacle is not None:
+                action, reason = "escalate", obstacle
+            elif failed:
                 action, reason = "escalate", _reason(failed[0])
             else:
                 calls.append(
@@ -256,6 +261,12 @@ class NativeDesk:
             return self._decider.conversations.take(tenant, name, loaded.reflex, work.messages)
         except MalformedError as error:
             raise MalformedError(f"a message cannot be read: {error}") from error
+
+
+def _bound(native: Native, reflex: str, asked: float | None) -> float:
+    """A request may tighten its route's bound, never loosen it."""
+    configured = native.max_errors[reflex]
+    return configured if asked is None else min(asked, configured)
 
 
 def _checks(tools: Tools, name: str, arguments: dict[str, Any]) -> list[AnswerCheck]:
