@@ -65,7 +65,25 @@ def test_every_section_is_read(tmp_path: Path) -> None:
         ('[[route]]\nupstream = "ftp://h/v1"', "must be a URL"),
         ("port = 99999\n" + ROUTE, "port"),
         ('port = "8411"\n' + ROUTE, "line 1"),
-        (ROUTE + "[limits]\nbody_bytes = 0\n", "more than 0"),
+        (ROUTE + "[limits]\nbody_bytes = 0\n", "limits.body_bytes must be from 1 to"),
+        (ROUTE + "[limits]\nbody_bytes = 5_000_000_000\n", "limits.body_bytes"),
+        (ROUTE + "[limits]\njson_depth = 100000\n", "limits.json_depth"),
+        (ROUTE + "[timeouts]\ntotal_s = 0.0\n", "timeouts.total_s"),
+        (ROUTE + "[timeouts]\nidle_s = nan\n", "timeouts.idle_s must be from 0.001"),
+        (ROUTE + "[timeouts]\nconnect_s = -1.0\n", "timeouts.connect_s"),
+        (ROUTE + "[system1]\nhang_s = inf\n", "system1.hang_s"),
+        (ROUTE + "[system1]\nmax_waiting = 0\n", "system1.max_waiting"),
+        (ROUTE + "deadline_ms = nan", "deadline_ms"),
+        (ROUTE + "max_error = nan", "between 0 and 1"),
+        ("grace_s = -1.0\n" + ROUTE, "grace_s"),
+        ("max_consecutive_acts = 0\n" + ROUTE, "max_consecutive_acts"),
+        ('host = ""\n' + ROUTE, "host must name an address"),
+        (ROUTE + 'path = "/healthz"', "the gateway's own"),
+        (ROUTE + 'path = "/metrics/v1"', "the gateway's own"),
+        (ROUTE + 'path = "/api/v1/reflex"', "the gateway's own"),
+        (ROUTE + 'path = "/a/../v1"', "holds . or .."),
+        ('[[route]]\nupstream = "http://h/v1?key=1"', "must not hold a query"),
+        ('[[route]]\nupstream = "http://h/v1#a"', "must not hold a fragment"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(text: str, said: str, tmp_path: Path) -> None:
@@ -73,6 +91,14 @@ def test_what_cannot_be_meant_is_refused(text: str, said: str, tmp_path: Path) -
         _read(tmp_path, text)
     assert said in str(caught.value)
     assert "reflexarc.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://me:pa55@h/v1", "http://me:pa55@h:x/v1", "me:pa55@h/v1"])
+def test_a_password_in_an_upstream_is_refused_and_never_shown(url: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _read(tmp_path, f'[[route]]\nupstream = "{url}"\n')
+    assert "upstream must" in str(caught.value)
+    assert "pa55" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

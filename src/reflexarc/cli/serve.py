@@ -68,6 +68,7 @@ def command(
         host=config.host if host is None else host,
         port=config.port if port is None else port,
     )
+    checked(config, "command line" if config_path is None else str(config_path))
     gateway = Gateway(config)
     listener = listen(config.host, config.port)
     address = cast(tuple[str, int], listener.getsockname())

@@ -61,6 +61,30 @@ class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system1: System1Limits = System1Limits()
 
 
+_OWN_PATHS = ("/healthz", "/readyz", "/metrics", "/api/v1")
+_GIB = 1024**3
+_WEEK_S = 7 * 24 * 3600
+# Inclusive. A body crosses to System 1 with its length in 32 bits; deeper JSON than 500 levels
+# overruns Python's stack; a socket timeout of 0 would mean none.
+_RANGES: dict[str, tuple[float, float]] = {
+    "deadline_ms": (0.001, 600_000),
+    "grace_s": (0, _WEEK_S),
+    "max_consecutive_acts": (1, 1_000_000),
+    "body_bytes": (1, _GIB),
+    "header_bytes": (1, 16 * 1024**2),
+    "json_depth": (1, 500),
+    "observed_bytes": (1, _GIB),
+    "connect_s": (0.001, _WEEK_S),
+    "first_byte_s": (0.001, _WEEK_S),
+    "idle_s": (0.001, _WEEK_S),
+    "total_s": (0.001, _WEEK_S),
+    "hang_s": (0.001, _WEEK_S),
+    "start_s": (0.001, _WEEK_S),
+    "max_waiting": (1, 1_000_000),
+    "max_waiting_bytes": (1, 64 * _GIB),
+}
+
+
 def load_config(path: Path) -> GatewayConfig:
     """Raises `ConfigError` that names the file and, where it can be told, line and nearest key."""
     try:
@@ -92,34 +116,64 @@ def checked(config: GatewayConfig, where: str) -> GatewayConfig:
         if route.dialect != "chat":
             raise ConfigError(f"{here}: there is no dialect {route.dialect!r}; chat is known")
         _check_url(route.upstream, here)
-        if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", route.path) or route.path == "/api/v1":
+        if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", route.path):
             raise ConfigError(f"{here}: path must look like /v1 or /agents/returns/v1")
+        if {".", ".."} & set(route.path.split("/")):
+            raise ConfigError(f"{here}: path holds . or .., which clients resolve on their own")
+        if any(f"{route.path}/".startswith(f"{own}/") for own in _OWN_PATHS):
+            raise ConfigError(f"{here}: path {route.path} is the gateway's own")
         if route.path in paths:
             raise ConfigError(f"{here}: another route has the path {route.path}")
         paths.add(route.path)
         if not 0 < route.max_error < 1:
             raise ConfigError(f"{here}: max_error must be between 0 and 1, not {route.max_error}")
-        if route.deadline_ms <= 0:
-            raise ConfigError(f"{here}: deadline_ms must be more than 0")
+        _check_ranges(route, here, "")
         if route.mode == "live" and route.reflex is None:
             raise ConfigError(f"{here}: mode live needs a reflex")
     if not 0 <= config.port <= 65535:
         raise ConfigError(f"{where}: port must be from 0 to 65535, not {config.port}")
-    for name in ("body_bytes", "header_bytes", "json_depth", "observed_bytes"):
-        if getattr(config.limits, name) <= 0:
-            raise ConfigError(f"{where}: limits.{name} must be more than 0")
+    if not config.host or config.host != config.host.strip():
+        raise ConfigError(f"{where}: host must name an address, not {config.host!r}")
+    _check_ranges(config, where, "")
+    for section in _SECTIONS:
+        _check_ranges(getattr(config, section), where, f"{section}.")
     return config
+
+
+def _check_ranges(values: msgspec.Struct, here: str, prefix: str) -> None:
+    for name in values.__struct_fields__:
+        if name in _RANGES:
+            low, high = _RANGES[name]
+            value = getattr(values, name)
+            if not low <= value <= high:  # a NaN is in no range
+                raise ConfigError(
+                    f"{here}: {prefix}{name} must be from {low} to {high}, not {value}"
+                )
 
 
 def _check_url(text: str, here: str) -> None:
     try:
         url = yarl.URL(text)
         fits = url.scheme in ("http", "https") and bool(url.host) and url.port is not None
+        more = [
+            name
+            for name, given in (
+                ("a user name or password", url.raw_user or url.raw_password),
+                ("a query", "?" in text),
+                ("a fragment", "#" in text),
+            )
+            if given
+        ]
     except ValueError:
-        fits = False
+        fits, more = False, []
+    if more:
+        # The text is not repeated: what is wrong with it may be a secret.
+        hint = "; keys belong in the variable that api_key_env names" if "@" in text else ""
+        raise ConfigError(f"{here}: upstream must not hold {' or '.join(more)}{hint}")
     if not fits:
+        shown = "what is given" if "@" in text else repr(text)
         raise ConfigError(
-            f"{here}: upstream must be a URL such as http://127.0.0.1:9100/v1, not {text!r}"
+            f"{here}: upstream must be a URL such as http://127.0.0.1:9100/v1, not {shown}"
         )
 
 
