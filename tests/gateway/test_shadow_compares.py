@@ -109,3 +109,18 @@ async def test_an_answer_over_the_limit_passes_but_is_not_compared(
         lambda found: sum(v for k, v in found.items() if "reflexarc_decisions_total{" in k) == 1
     )
     assert not any("reflexarc_shadow_total{" in k for k in await gateway.metrics())
+
+
+async def test_a_call_whose_arguments_cannot_be_read_is_no_evidence(
+    start: Any, upstream: Any, http: Any, desk: Any, reflex_path: Any
+) -> None:
+    gateway = await start(reflex=str(reflex_path))
+    whole: bytes = http.completion(None, ("get_order", {"order_id": "W0"}))
+    body = whole.split(b"\r\n\r\n", 1)[1].replace(b'{\\"order_id', b'{{\\"order_id')
+    assert body not in whole
+    upstream.answer = http.answer(body)
+    await gateway.chat(desk.request(9005, 4))
+    found = await gateway.eventually(
+        lambda found: any("reflexarc_shadow_total" in name for name in found)
+    )
+    assert found[_shadow("unreadable", "")] == 1

@@ -107,6 +107,21 @@ ODD_STREAMS = {
         _delta(_part(0, '{"a":1}', "f", id="c0"), _part(1, '{"b":2}', "g", id="c1")),
         _delta(_part(0, "", "f", id="c0"), _part(1, "", "g", id="c1"), finish="tool_calls"),
     ],
+    "every call at index 0": [
+        _delta(_part(0, '{"a"', "f", id="c0")),
+        _delta(_part(0, ":1}")),
+        _delta(_part(0, '{"b"', "g", id="c1")),
+        _delta(_part(0, ":2}", id="c1"), finish="tool_calls"),
+    ],
+    "no index, call after call": [
+        _delta(_part(None, '{"a"', "f", id="c0")),
+        _delta(_part(None, ":1}")),
+        _delta(_part(None, '{"b":2}', "g", id="c1"), finish="tool_calls"),
+    ],
+    "one index for both, interleaved": [
+        _delta(_part(0, '{"a"', "f", id="c0"), _part(0, '{"b"', "g", id="c1")),
+        _delta(_part(0, ":1}", id="c0"), _part(0, ":2}", id="c1"), finish="tool_calls"),
+    ],
     "no index": [
         _delta(_part(None, '{"a":1}', "f"), _part(None, '{"b":2}', "g"), finish="tool_calls")
     ],

@@ -95,6 +95,7 @@ def answer_from_stream(data: bytes) -> Answer:
 
 
 class _PartCall(msgspec.Struct):
+    index: int
     id: str = ""
     name: str = ""
     arguments: list[str] = []
@@ -105,7 +106,8 @@ class _Building:
 
     def __init__(self) -> None:
         self._content: list[str] = []
-        self._calls: dict[int, _PartCall] = {}
+        self._calls: list[_PartCall] = []
+        self._current: dict[int, _PartCall] = {}
         self._finish: str | None = None
         self._failed = False
 
@@ -130,10 +132,17 @@ class _Building:
         index = entry.get("index")
         if not isinstance(index, int):
             index = position
-        call = self._calls.get(index)
+        identity = _text(entry.get("id"))
+        call = self._current.get(index)
+        if call is not None and identity and call.id and identity != call.id:
+            # Some providers give every call of a batch the same index, or none.
+            known = (c for c in self._calls if (c.index, c.id) == (index, identity))
+            call = next(known, None)
         if call is None:
-            call = self._calls[index] = _PartCall()
-        call.id = call.id or _text(entry.get("id"))
+            call = _PartCall(index)
+            self._calls.append(call)
+        self._current[index] = call
+        call.id = call.id or identity
         function = _object(entry.get("function") or {})
         call.name = call.name or _text(function.get("name"))
         call.arguments.append(_text(function.get("arguments")))
@@ -141,7 +150,7 @@ class _Building:
     def answer(self) -> Answer:
         calls = tuple(
             call_from_text(call.id, call.name, "".join(call.arguments))
-            for _, call in sorted(self._calls.items())
+            for call in sorted(self._calls, key=lambda call: call.index)
         )
         return Answer(
             content="".join(self._content),
