@@ -109,3 +109,19 @@ async def test_every_answer_carries_its_three_headers(start: Any, desk: Any) -> 
         assert answer.header("x-request-id")
         assert "dur=" in (answer.header("server-timing") or "")
         assert answer.decision
+
+
+async def test_a_large_odd_body_is_checked_beside_the_other_requests(
+    start: Any, upstream: Any
+) -> None:
+    gateway = await start(mode="off")
+    filler = [{"a": number} for number in range(400_000)]
+    odd = json.dumps({"messages": filler, "x": "\ud800"}).encode()
+    broken = odd[:-1]
+    checking = asyncio.create_task(gateway.chat(broken))
+    passing = asyncio.create_task(gateway.chat(odd))
+    while not (checking.done() and passing.done()):
+        assert (await gateway.get("/healthz")).status == 200
+    assert checking.result().status == 400
+    assert passing.result().status == 200
+    assert [request.body for request in upstream.received] == [odd]

@@ -19,6 +19,8 @@ from reflexarc.steps.errors import MalformedError
 from reflexarc.upstream import forwarded_request_headers
 
 _HAND_OVER_AFTER_S = 0.002
+# Beyond this a body that only some readers accept is checked beside the event loop.
+_SLOWLY_CHECKED_BYTES = 1024 * 1024
 
 
 class _AnyObject(msgspec.Struct):
@@ -61,7 +63,7 @@ class ChatDesk:
         body that is not one JSON object, before anything was sent anywhere."""
         encoded = header(arrival.headers, b"content-encoding") is not None
         if not encoded:
-            check_object(body)
+            await check_object(body)
         exchange = Exchange(
             route=route.path,
             method="POST",
@@ -222,7 +224,7 @@ class _Shadow:
         return decision_label("shadow", got[0])
 
 
-def check_object(body: bytes) -> None:
+async def check_object(body: bytes) -> None:
     """Raises `MalformedError` unless the body is one JSON object. Nothing of it is kept; what only
     some readers accept (half a surrogate pair, deep nesting) is left to the upstream to judge."""
     try:
@@ -232,12 +234,28 @@ def check_object(body: bytes) -> None:
     except RecursionError:
         return
     except msgspec.DecodeError as error:
-        try:
-            value = json.loads(body)
-        except (ValueError, RecursionError):
-            raise MalformedError(f"the body is not JSON: {error}") from error
-        if not isinstance(value, dict):
-            raise MalformedError("the body must be a JSON object") from error
+        if len(body) <= _SLOWLY_CHECKED_BYTES:
+            _check_leniently(body, error)
+        else:
+            await asyncio.to_thread(_check_leniently, body, error)
+
+
+def _check_leniently(body: bytes, error: msgspec.DecodeError) -> None:
+    """Slow. Its hooks make nothing, and give other threads their turns."""
+    try:
+        value = json.loads(body, object_pairs_hook=_no_object, parse_int=_no_number)
+    except (ValueError, RecursionError):
+        raise MalformedError(f"the body is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise MalformedError("the body must be a JSON object") from error
+
+
+def _no_object(_: list[tuple[str, object]]) -> dict[str, object]:
+    return {}
+
+
+def _no_number(_: str) -> int:
+    return 0
 
 
 def _fixed(label: bytes) -> Callable[[], bytes]:

@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from reflexarc.gateway.labels import MAX_NAME_CHARS
 
@@ -16,6 +23,8 @@ class Metrics:
     """One set of counters with its own registry."""
 
     def __init__(self) -> None:
+        # When a counter began is of no use here, and doubles the page.
+        disable_created_metrics()
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "reflexarc_requests",
