@@ -109,6 +109,11 @@ def main(
     large_pause_ms: float,
 ) -> None:
     """Measure what the gateway adds to a request."""
+    if json_path is not None:  # first, so that a place that cannot be made costs no measuring
+        try:
+            json_path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.BadParameter(f"{json_path.parent}: {error.strerror}") from error
     if with_nginx and install_nginx:
         arms.install_nginx()
     click.echo("learning a reflex for the bench's agent ...")
@@ -138,7 +143,6 @@ def main(
             report["passed"] = report["passed"] and decided
     _show(report)
     if json_path is not None:
-        json_path.parent.mkdir(parents=True, exist_ok=True)
         json_path.write_text(json.dumps(report, indent=2) + "\n")
     sys.exit(0 if report["passed"] else 1)
 
