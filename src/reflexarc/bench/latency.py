@@ -94,7 +94,7 @@ class _Client(asyncio.Protocol):
 )
 @click.option(
     "--large-pause-ms",
-    default=7.0,
+    default=4.0,
     show_default=True,
     help="Between rounds of large bodies. System 1 reads one for milliseconds: sent without a "
     "pause, most are dropped undecided.",

@@ -12,17 +12,14 @@ _VARIABLE = re.compile(
     r"|\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?Z?\b"  # times of day
     r"|\d{5,}"  # ids
 )
-_SPACE = re.compile(r"\s+")
 
 
 def prompt_lines(role: str, text: str) -> tuple[str, ...]:
     """The normalised lines of a system message, hashed, its role first: dates, times, ids of five
     digits or more, e-mail addresses and UUIDs set aside, white space folded. Other numbers stay:
     "at most 5 orders" is not "at most 0 orders"."""
-    lines = (
-        role,
-        *(_SPACE.sub(" ", _VARIABLE.sub("0", line)).strip() for line in text.splitlines()),
-    )
+    plain = _VARIABLE.sub("0", text)
+    lines = (role, *(" ".join(line.split()) for line in plain.splitlines()))
     return tuple(
         xxhash.xxh3_64_hexdigest(line.encode("utf-8", "surrogatepass")) for line in lines if line
     )
