@@ -173,5 +173,8 @@ async def test_what_is_refused_unread_closes_its_connection(start: Starter) -> N
         "GET",
         "close",
     )
+    cold = await gateway.post("/healthz", BODY)
+    assert (cold.status, cold.header("allow")) == (405, "GET, HEAD")
+    assert (cold.json["error"]["code"], cold.header("connection")) == ("http_405", "close")
     for path in ("/v1/chat/completions", "/api/v1/reflex"):
         assert (await gateway.get(path)).header("allow") == "POST"

@@ -46,6 +46,7 @@ _log = logging.getLogger("reflexarc.gateway")
 NATIVE_PATH = "/api/v1/reflex"
 _NONE = b"none"
 _COLD = frozenset({"/healthz", "/readyz", "/metrics"})
+_ALLOWED = {NATIVE_PATH: "POST", **dict.fromkeys(_COLD, "GET, HEAD")}
 
 
 class _Door(NamedTuple):
@@ -145,15 +146,14 @@ class Gateway:
                 kind = "native"
                 self._check_headers(headers)
                 status = await self._native(arrival)
-            elif path in _COLD:
+            elif path in _COLD and method in ("GET", "HEAD"):
                 await self._cold(scope, receive, self._labelled(head.send, request_id, began_s))
                 return
             else:
-                known = door is not None or path == NATIVE_PATH
-                status, text = (405, "method not allowed") if known else (404, "no such path")
+                allowed = door.method if door is not None else _ALLOWED.get(path)
+                status, text = (405, "method not allowed") if allowed else (404, "no such path")
                 body = error_body(status, f"{method} {path}: {text}", code=f"http_{status}")
-                allowed = door.method.encode() if door is not None else b"POST"
-                more = [(b"allow", allowed)] if known else []
+                more = [(b"allow", allowed.encode())] if allowed else []
                 await self._answer(arrival, status, body, [*more, *_closing(headers)])
         except ClientGoneError:
             self.metrics.client_gone(route_path)
