@@ -99,6 +99,7 @@ WRITES_BY_NAME = [
     "getAndSet",
     "get_next_job",
     "get_token",
+    "get_input_from_user",
     "fetch_and_lock",
     "fetch_and_import",
     "lookup_and_charge",

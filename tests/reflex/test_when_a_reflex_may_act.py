@@ -7,7 +7,7 @@ import pytest
 
 from reflexarc.reflex import Decision, Reflex, evaluate, learn, outcomes
 from reflexarc.reflex.identity import Identity
-from reflexarc.reflex.prompts import prompt_lines
+from reflexarc.reflex.prompts import lines_hash, prompt_lines
 from reflexarc.steps import Message, Session, ToolSpec
 from tests.reflex import parcels
 
@@ -122,7 +122,8 @@ def test_a_prompt_that_varies_fits_where_it_varied_and_nowhere_else() -> None:
     assert len(prompt.lines) > 3
 
     def fits(text: str) -> bool:
-        return prompt.fits(prompt_lines("system", text))
+        lines = prompt_lines("system", text)
+        return prompt.fits(lines, lines_hash(lines))
 
     assert fits(devices(7))
     assert fits(devices(1234))

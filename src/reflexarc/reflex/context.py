@@ -21,7 +21,7 @@ from reflexarc.provenance import (
 )
 from reflexarc.provenance.spans import latest_year
 from reflexarc.provenance.words import plain_text, word_set
-from reflexarc.reflex.prompts import prompt_lines
+from reflexarc.reflex.prompts import lines_hash, prompt_lines
 from reflexarc.steps import Message, ToolCall
 
 _ERROR = re.compile(r"rror|not found|invalid|failed|denied", re.IGNORECASE)
@@ -85,6 +85,7 @@ class Context:
         self.names_mentioned = 0
         self.words_mentioned = 0
         self.prompt_lines: tuple[str, ...] = ()
+        self.prompt_hash = lines_hash(())
         self.opaque = False
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
@@ -130,6 +131,7 @@ class Context:
 
     def _system(self, role: str, text: str) -> None:
         self.prompt_lines += prompt_lines(role, text)
+        self.prompt_hash = lines_hash(self.prompt_lines)
         self._year = latest_year(text, self._year)
         self._add(system_entries(text, self._origin("system_prompt", text)))
 

@@ -51,7 +51,7 @@ _QUALIFIERS = _words(
 )
 _JOINING = _words("and or then plus also")
 # With these a reading verb does not read: it hands out, joins a queue, aims at something.
-_TRAPS = _words("next token to into onto in out off sale")
+_TRAPS = _words("input next token to into onto in out off sale")
 _TRAP_PAIRS = frozenset(
     {("list", "on"), ("list", "for"), ("show", "notification"), ("show", "dialog"),
      ("show", "message"), ("show", "alert"), ("view", "set")}

@@ -34,8 +34,9 @@ class PromptTemplate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lines: tuple[str, ...] = ()
     gaps: tuple[int, ...] = ()
 
-    def fits(self, lines: Sequence[str]) -> bool:
-        if lines_hash(lines) in self.variants:
+    def fits(self, lines: Sequence[str], whole: str) -> bool:
+        """`whole` is the hash of all the lines."""
+        if whole in self.variants:
             return True
         if len(self.lines) < _LEAST_TEMPLATE:
             return False
@@ -71,7 +72,7 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         `model` is None where the caller does not say what System 2 is, and so vouches for it."""
         if model is not None and self.models and model not in self.models:
             return "model_changed"
-        if not self.prompt.fits(context.prompt_lines):
+        if not self.prompt.fits(context.prompt_lines, context.prompt_hash):
             return "prompt_changed"
         names = {tool.name for tool in tools}
         if len(names) < len(tools) or not names <= self.schemas.keys():

@@ -1,6 +1,6 @@
 """Messages, tools, calls and sessions as immutable structs, whatever wire they came over."""
 
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -48,7 +48,7 @@ class Message(msgspec.Struct, frozen=True):
     opaque: bool = False
 
 
-class ToolSpec(msgspec.Struct, frozen=True):
+class ToolSpec(msgspec.Struct, frozen=True, dict=True):
     """One tool offered to the model. `parameters` is its JSON schema.
 
     `effect` is what its owner declared (an annotation or configuration), None where nobody did.
@@ -60,10 +60,11 @@ class ToolSpec(msgspec.Struct, frozen=True):
     strict: bool | None = None
     effect: Effect | None = None
 
-    @property
+    @cached_property
     def schema_hash(self) -> str:
         """16 hex digits over name, description and parameters: what was learned holds for this."""
-        return _schema_hash(self.name, self.description, canonical_json(self.parameters))
+        text = "\x1f".join((self.name, self.description, canonical_json(self.parameters)))
+        return xxhash.xxh3_64_hexdigest(text.encode("utf-8", "surrogatepass"))
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -78,10 +79,3 @@ class Session(msgspec.Struct, frozen=True):
     source: str | None = None
     reward: float | None = None
     family: str | None = None
-
-
-@lru_cache(maxsize=4096)
-def _schema_hash(name: str, description: str, parameters: str) -> str:
-    return xxhash.xxh3_64_hexdigest(
-        "\x1f".join((name, description, parameters)).encode("utf-8", "surrogatepass")
-    )
