@@ -81,8 +81,8 @@ async def test_a_bound_is_tightened_but_never_loosened(
     start: Any, desk: Any, reflex_path: Any
 ) -> None:
     gateway = await start(reflex=str(reflex_path), max_error=0.0001)
-    for more in ({}, {"max_error": 0.5}):
-        body = (await gateway.post("/api/v1/reflex", _native(desk, **more))).json
+    for asked in (_native(desk), _native(desk, max_error=0.5)):
+        body = (await gateway.post("/api/v1/reflex", asked)).json
         assert (body["decision"], body["reason"]) == ("escalate", "no_certificate")
 
 
