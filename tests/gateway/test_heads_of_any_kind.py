@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from .conftest import Desk, Running, Starter, Upstream
+from .conftest import Desk, Running, Starter
+from .upstream import Upstream
 
 BODY = json.dumps({"model": "desk-model", "messages": []}).encode()
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"

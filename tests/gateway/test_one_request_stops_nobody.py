@@ -13,7 +13,8 @@ from reflexarc.gateway.offered import (
     schema_extent,
 )
 
-from .conftest import Desk, Running, Starter, Upstream
+from .conftest import Desk, Running, Starter
+from .upstream import Upstream
 
 
 def _doubling(levels: int) -> dict[str, Any]:

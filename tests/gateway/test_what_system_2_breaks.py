@@ -10,7 +10,8 @@ import pytest
 from reflexarc.gateway.config import Limits
 from reflexarc.upstream import Timeouts
 
-from .conftest import Received, Starter, Upstream
+from .conftest import Starter
+from .upstream import Received, Upstream
 
 BODY = b'{"model":"m","messages":[]}'
 

@@ -127,6 +127,7 @@ def _timed_outcomes(reflex: Reflex, session: Session, levels: Sequence[float]) -
     tools = offered_tools(session)
     offered = {tool.name for tool in tools}
     effects = reflex.effects
+    thinking = {name for name, effect in effects.items() if effect == "think"}
     reads = {name for name in offered if effects.get(name) == "read"}
     before = time.thread_time()
     for context, item in replay(session):
@@ -136,11 +137,8 @@ def _timed_outcomes(reflex: Reflex, session: Session, levels: Sequence[float]) -
             recorded=bool(session.tools),
         )  # fmt: skip
         cpu_ms = (time.thread_time() - before) * 1e3
-        recorded = item.recorded
-        thought = recorded is not None and effects.get(recorded.name) == "think"
-        if thought:
-            recorded = None
-        wanted = {call.key for call in item.calls} if recorded is not None else set[str]()
+        wanted = item.answers(thinking)
+        recorded = item.recorded if wanted else None
         effect = effects.get(recorded.name, "write") if recorded is not None else None
         keys = [call.key for call in ranking.calls]
         # Ranked for reads alone only where it is asked about: over recorded reads.
@@ -155,7 +153,7 @@ def _timed_outcomes(reflex: Reflex, session: Session, levels: Sequence[float]) -
             message=item.message,
             recorded=recorded,
             effect=effect,
-            thought=thought,
+            thought=item.recorded is not None and recorded is None,
             named=verdict in {call.name for call in item.calls}
             if recorded is not None
             else verdict is None,
@@ -205,7 +203,7 @@ def summarise(reflex: Reflex, sessions: Sequence[Session], found: Sequence[Outco
     steps = {(one.session, one.step) for one in found}
     tool_steps = {(one.session, one.step) for one in calls}
     tasks = {session.task for session in sessions}
-    thinking = [name for name, effect in reflex.effects.items() if effect == "think"]
+    thinking = {name for name, effect in reflex.effects.items() if effect == "think"}
     cpu = np.array([one.cpu_ms for one in found]) if found else np.zeros(1)
     return Evaluation(
         sessions=len(sessions),

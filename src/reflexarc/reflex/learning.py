@@ -161,17 +161,14 @@ def _judge(
         offered = {tool.name for tool in offered_tools(session)}
         for context, item in replay(session):
             ranking = predictor.rank(context, offered)
-            recorded = item.recorded
-            if recorded is not None and recorded.name in thinking:
-                recorded = None
-            keys = {call.key for call in item.calls} if recorded is not None else set[str]()
+            answers = item.answers(thinking)
             best = ranking.calls[0] if ranking.calls else None
             judged.append(
                 _Judged(
                     task=session.task,
                     features=confidence_features(context, ranking),
-                    right=best is not None and best.key in keys,
-                    call=recorded.name if recorded is not None else None,
+                    right=best is not None and best.key in answers,
+                    call=item.calls[0].name if answers else None,
                     may_act=best is not None
                     and best.name in acting
                     and not context.unanswered_calls,

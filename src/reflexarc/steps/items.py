@@ -6,7 +6,7 @@ its siblings before it, not their results, and is answered rightly by any call o
 has not been accounted for yet.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -28,6 +28,13 @@ class Item(msgspec.Struct, frozen=True):
     @property
     def recorded(self) -> ToolCall | None:
         return self.calls[0] if self.calls else None
+
+    def answers(self, thinking: Collection[str]) -> frozenset[str]:
+        """The keys of the calls that answer it; none where System 2 wrote a message or called a
+        tool that only thinks (`thinking` names those)."""
+        if not self.calls or self.calls[0].name in thinking:
+            return frozenset()
+        return frozenset(call.key for call in self.calls)
 
     @property
     def is_last(self) -> bool:
