@@ -43,7 +43,7 @@ Test = Callable[[NDArray[np.int64], NDArray[np.int64], float], float]
 """(answers per task, errors per task, max_error) -> p-value of "the error is above max_error"."""
 
 
-class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
+class LevelBound(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one level of error may do. Without a certificate `threshold` is infinite (and left out
     in JSON, which has no infinity): nothing reaches it.
 
@@ -77,7 +77,7 @@ def certify(
     alphas: Sequence[float] = (0.02, 0.05, 0.10),
     delta: float = 0.1,
     calibrated: bool = False,
-) -> list[Certificate]:
+) -> list[LevelBound]:
     """One certificate per level of error in `alphas`, in that order.
 
     `score`, `wrong` and `task`, each of n entries: the confidence of a cross-fitted answer (higher
@@ -212,7 +212,7 @@ def clustered_test(sizes: NDArray[np.int64], errors: NDArray[np.int64], alpha: f
     return clustered.clustered_tail(wrong, sizes, alpha, clustered.correlation_upper(sizes, errors))
 
 
-def _certify_level(answers: Answers, alpha: float, delta: float) -> Certificate:
+def _certify_level(answers: Answers, alpha: float, delta: float) -> LevelBound:
     n, failed = fixed_sequence(answers, alpha, delta, clustered_test)
     missing, threshold = 0, math.inf
     if n:
@@ -221,7 +221,7 @@ def _certify_level(answers: Answers, alpha: float, delta: float) -> Certificate:
         missing, n = _nearest(answers, alpha, delta, failed or len(answers.score))
     sizes, errors = answers.sizes(n), answers.errors(n)
     correlation = clustered.correlation_upper(sizes, errors)
-    return Certificate(
+    return LevelBound(
         max_error=alpha,
         confidence_level=round(1.0 - delta, 9),
         n=n,
