@@ -1,0 +1,1 @@
+"""What becomes of a reflex in production: shadow reports, off and on, purging, relearning."""
