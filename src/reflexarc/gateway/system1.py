@@ -7,20 +7,16 @@ it has work is killed and started anew, with growing pauses.
 
 import asyncio
 import contextlib
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 
+from reflexarc.gateway.child import Child
 from reflexarc.gateway.frames import (
     Decide,
     Decided,
     Failed,
-    FrameReader,
     Native,
     NativeReply,
     Observe,
@@ -46,8 +42,6 @@ _ERRORS: dict[str, type[ReflexarcError]] = {
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 30.0
 _HEALTHY_AFTER_S = 30.0
-# A socket buffer that takes a usual body at once: the event loop then writes in one go.
-_SOCKET_BUFFER_BYTES = 1024 * 1024
 
 
 class System1Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,8 +79,7 @@ class System1:
         self._waiting_bytes = 0
         self._last_sign_s = 0.0
         self._watch: asyncio.TimerHandle | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._channel: _Channel | None = None
+        self._child: Child | None = None
         self._up_since_s = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._restarting: asyncio.Task[None] | None = None
@@ -95,7 +88,7 @@ class System1:
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process is not None else None
+        return self._child.pid if self._child is not None else None
 
     async def start(self) -> None:
         """Starts the process and waits until every reflex is loaded.
@@ -135,17 +128,17 @@ class System1:
     def observe(self, request: Observe, body: bytes) -> None:
         """Shows what System 2 answered. Lost where the process is down or does not keep up: it is
         statistics."""
-        channel = self._channel
-        if self.state != "up" or channel is None:
+        child = self._child
+        if self.state != "up" or child is None:
             return
-        if channel.unsent_bytes + len(body) > self._limits.max_waiting_bytes:
+        if child.unsent_bytes + len(body) > self._limits.max_waiting_bytes:
             self._on_trouble("busy")
             return
-        channel.write(frame(request, body))
+        child.write(frame(request, body))
 
     def _ask(self, request: Decide | Native, body: bytes) -> "asyncio.Future[Any]":
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        if self.state != "up" or self._channel is None:
+        if self.state != "up" or self._child is None:
             self._on_trouble("down")
             future.set_result(None)
             return future
@@ -162,33 +155,20 @@ class System1:
         self._waiting_bytes += len(body)
         if self._watch is None:
             self._watch_again(self._limits.hang_s)
-        self._channel.write(frame(request, body))
+        self._child.write(frame(request, body))
         return future
 
     async def _launch(self) -> None:
-        loop = asyncio.get_running_loop()
-        ours, theirs = socket.socketpair()
-        for end in (ours, theirs):
-            for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-                end.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BUFFER_BYTES)
-        environment = {k: v for k, v in os.environ.items() if k not in self._hidden_variables}
-        # Threads of a numerics library would fight the event loop for cores, for tiny matrices.
-        environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "reflexarc.gateway.worker", str(theirs.fileno())],
-                stdin=subprocess.PIPE,
-                pass_fds=[theirs.fileno()],
-                env=environment,
-            )
-        self._ready = loop.create_future()
-        channel = _Channel(self._received, self._lost)
-        self._channel = channel
-        ours.setblocking(False)
-        await loop.create_connection(lambda: channel, sock=ours)
-        channel.write(frame(self._setup))
+        ready: asyncio.Future[Ready | Failed | None] = asyncio.get_running_loop().create_future()
+        self._ready = ready
+        child = Child(
+            "reflexarc.gateway.worker", self._received, self._lost, self._hidden_variables
+        )
+        self._child = child
+        await child.launch()
+        child.write(frame(self._setup))
         try:
-            said = await asyncio.wait_for(self._ready, self._limits.start_s)
+            said = await asyncio.wait_for(ready, self._limits.start_s)
         except TimeoutError as error:
             raise ArtifactError(
                 f"System 1 was not ready within {self._limits.start_s:g} s"
@@ -199,18 +179,12 @@ class System1:
             raise _ERRORS.get(said.code, ArtifactError)(said.message)
 
     async def _end_process(self) -> None:
-        channel, process = self._channel, self._process
-        self._channel = self._process = None
+        child, self._child = self._child, None
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        if channel is not None:
-            channel.close()
-        if process is not None:
-            if process.stdin is not None:
-                process.stdin.close()
-            process.kill()
-            await asyncio.get_running_loop().run_in_executor(None, process.wait)
+        if child is not None:
+            await child.end()
 
     def _received(self, head: bytes, body: bytes) -> None:
         message = from_worker(head)
@@ -229,8 +203,8 @@ class System1:
             if not future.done():
                 future.set_result((message, body))
 
-    def _lost(self, channel: "_Channel") -> None:
-        if channel is not self._channel:
+    def _lost(self, child: Child) -> None:
+        if child is not self._child:
             return
         if self._ready is not None and not self._ready.done():
             self._ready.set_result(None)
@@ -276,38 +250,3 @@ class System1:
         for future, _ in waiting.values():
             if not future.done():
                 future.set_result(None)
-
-
-class _Channel(asyncio.Protocol):
-    """Frames over the socket."""
-
-    def __init__(
-        self, on_frame: Callable[[bytes, bytes], None], on_lost: Callable[["_Channel"], None]
-    ) -> None:
-        self._reader = FrameReader()
-        self._on_frame = on_frame
-        self._on_lost = on_lost
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        for head, body in self._reader.feed(data):
-            self._on_frame(head, body)
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
-        self._transport = None
-        self._on_lost(self)
-
-    @property
-    def unsent_bytes(self) -> int:
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
-
-    def write(self, pieces: list[bytes]) -> None:
-        if self._transport is not None:
-            self._transport.writelines(pieces)
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
