@@ -26,14 +26,40 @@ def test_text_parts_are_joined_by_a_line_feed() -> None:
         {"content": [{"type": "refusal", "refusal": "no"}]},
         {"refusal": "no"},
         {"audio": {"id": "a"}},
-        {"reasoning_content": "hm"},
-        {"thinking_blocks": [{"signature": "s"}]},
         {"function_call": {"name": "f", "arguments": "{}"}},
         {"tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "sh", "input": "ls"}}]},
     ],
 )
 def test_what_is_not_text_is_opaque(extra: dict[str, Any]) -> None:
     assert message_from_chat({"role": "assistant", "content": "x", **extra}).opaque
+
+
+_CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"reasoning_content": "hm"},
+        {"reasoning": "hm"},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]},
+        {"thinking_blocks": [{"signature": "s"}]},
+        {"content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
+        {"content": [{"type": "redacted_thinking", "data": "x"}]},
+        {"tool_calls": [{**_CALL, "thought_signature": "s"}]},
+        {"tool_calls": [{**_CALL, "extra_content": {"google": {"thought_signature": "s"}}}]},
+        {"extra_content": {"google": {"thought_signature": "s"}}},
+    ],
+)
+def test_what_a_model_thought_is_told_apart(extra: dict[str, Any]) -> None:
+    message = message_from_chat({"role": "assistant", "content": "x", **extra})
+    assert (message.thinking, message.opaque) == (True, False)
+
+
+def test_arguments_about_signatures_are_not_thinking() -> None:
+    function = {"name": "sign", "arguments": '{"signature": "s", "thinking": "hm"}'}
+    message = {"role": "assistant", "tool_calls": [{**_CALL, "function": function}]}
+    assert not message_from_chat(message).thinking
 
 
 def test_empty_extras_and_unknown_keys_are_not() -> None:

@@ -118,7 +118,7 @@ class Context:
         return values
 
     def _append(self, message: Message) -> None:
-        self.opaque = self.opaque or message.opaque
+        self.opaque = self.opaque or message.opaque or message.thinking
         match message.role:
             case "user":
                 self._user(message.content)

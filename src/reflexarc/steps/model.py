@@ -36,8 +36,8 @@ class ToolCall(msgspec.Struct, frozen=True):
 class Message(msgspec.Struct, frozen=True):
     """One message of a conversation. `content` is its text, parts joined by a line feed.
 
-    `opaque` is true where it carries something other than text (an image, a refusal, signed
-    thinking): System 1 does not read those and escalates.
+    `opaque` is true where it carries something other than text (an image, a refusal): System 1
+    does not read those and escalates. `thinking`: it carries a model's thinking, perhaps signed.
     """
 
     role: Role
@@ -46,6 +46,7 @@ class Message(msgspec.Struct, frozen=True):
     tool_call_id: str | None = None
     name: str | None = None
     opaque: bool = False
+    thinking: bool = False
 
 
 class ToolSpec(msgspec.Struct, frozen=True, dict=True):

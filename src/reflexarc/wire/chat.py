@@ -13,6 +13,7 @@ import msgspec
 
 from reflexarc.steps import Effect, Message, ToolCall, ToolSpec, nests_deeper
 from reflexarc.steps.errors import RequestError
+from reflexarc.wire.thinking import carries_thinking, is_thinking_part
 
 _ROLES: Mapping[str, Literal["system", "developer", "user", "assistant", "tool"]] = {
     "system": "system",
@@ -29,10 +30,6 @@ _OPAQUE_KEYS = (
     "audio",
     "refusal",
     "function_call",
-    "thinking_blocks",
-    "reasoning_content",
-    "reasoning_details",
-    "reasoning",
     "images",
 )
 
@@ -71,6 +68,7 @@ def message_from_chat(obj: Mapping[str, Any], path: str = "message") -> Message:
         tool_call_id=_text_or_none(given.get("tool_call_id"), f"{path}.tool_call_id"),
         name=_text_or_none(given.get("name"), f"{path}.name"),
         opaque=opaque,
+        thinking=role == "assistant" and carries_thinking(given),
     )
 
 
@@ -120,8 +118,8 @@ def _content(value: Any, path: str) -> tuple[str, bool]:
             if not isinstance(text, str):
                 raise _fault(f"{path}[{index}].text", f"must be a string, not {_short(text)}")
             texts.append(text)
-        elif isinstance(fields.get("type"), str):
-            opaque = True
+        elif isinstance(kind := fields.get("type"), str):
+            opaque = opaque or not is_thinking_part(kind)
         else:
             raise _fault(f"{path}[{index}].type", "must name the kind of part")
     return "\n".join(texts), opaque

@@ -14,6 +14,7 @@ from reflexarc.steps import ToolCall
 from reflexarc.steps.errors import MalformedError
 from reflexarc.wire.chat import call_from_text
 from reflexarc.wire.sse import SseSplitter
+from reflexarc.wire.thinking import carries_thinking
 
 MAX_DECODED_BYTES = 64 * 1024 * 1024
 
@@ -21,12 +22,13 @@ MAX_DECODED_BYTES = 64 * 1024 * 1024
 class Answer(msgspec.Struct, frozen=True):
     """One assistant turn. `complete` is false where the answer broke off: no finish reason, cut
     by its token limit, an error inside the stream; such a turn is no evidence of what System 2
-    wanted."""
+    wanted. `thinking`: it carried thinking that the provider may want back."""
 
     content: str
     calls: tuple[ToolCall, ...]
     finish_reason: str | None
     complete: bool
+    thinking: bool = False
 
 
 def plain_bytes(data: bytes, content_encoding: str) -> bytes:
@@ -80,6 +82,7 @@ def answer_from_completion(data: bytes) -> Answer:
         calls=tuple(calls),
         finish_reason=reason,
         complete=reason not in (None, "length", "content_filter"),
+        thinking=carries_thinking(message),
     )
 
 
@@ -110,6 +113,7 @@ class _Building:
         self._current: dict[int, _PartCall] = {}
         self._finish: str | None = None
         self._failed = False
+        self._thinking = False
 
     def add(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error"):
@@ -124,6 +128,7 @@ class _Building:
         if not isinstance(delta, dict):
             return
         fields = cast(dict[str, Any], delta)
+        self._thinking = self._thinking or carries_thinking(fields)
         self._content.append(_text(fields.get("content")))
         for position, entry in enumerate(_list(fields.get("tool_calls"))):
             self._add_call(position, _object(entry))
@@ -157,6 +162,7 @@ class _Building:
             calls=calls,
             finish_reason=self._finish,
             complete=not self._failed and self._finish not in (None, "length", "content_filter"),
+            thinking=self._thinking,
         )
 
 

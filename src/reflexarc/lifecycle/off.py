@@ -1,0 +1,140 @@
+"""What is switched off, kept in one small file that every gateway of a state directory watches.
+
+Switched off, System 1 still looks on; it only never acts. A file that cannot be read counts as
+everything off: the safe side.
+"""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from reflexarc.steps.errors import ConfigError
+
+FILE = "off.json"
+MAX_ENTRIES = 1_000
+MAX_CHARS = 500
+
+What = Literal["all", "tool", "reflex"]
+
+
+class OffEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`name` is the tool's, or what the reflex is known by: its route's path or its file."""
+
+    what: What
+    name: str
+    since_unix_s: float
+    who: str
+    why: str
+
+    def __str__(self) -> str:
+        return "everything" if self.what == "all" else f"{self.what} {self.name}"
+
+
+class Off(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that is switched off now."""
+
+    entries: tuple[OffEntry, ...] = ()
+
+    def reason(self, route: str, reflex: str | None, tool: str = "") -> str | None:
+        """Why System 1 may not act: `off:switch`, `off:reflex`, `off:tool`; None where it may."""
+        for entry in self.entries:
+            if entry.what == "all":
+                return "off:switch"
+            if entry.what == "reflex" and _names(entry.name, route, reflex):
+                return "off:reflex"
+            if entry.what == "tool" and tool and entry.name == tool:
+                return "off:tool"
+        return None
+
+    def with_off(self, entry: OffEntry) -> "Off":
+        kept = [one for one in self.entries if (one.what, one.name) != (entry.what, entry.name)]
+        if len(kept) >= MAX_ENTRIES:
+            raise ConfigError(
+                f"{MAX_ENTRIES} things are switched off already: switch everything off instead"
+            )
+        return Off((*kept, entry))
+
+    def with_on(self, what: What, name: str) -> "Off":
+        """Without that entry; `all` switches everything on again."""
+        if what == "all":
+            return Off()
+        return Off(tuple(one for one in self.entries if (one.what, one.name) != (what, name)))
+
+
+def unreadable(why: str, now_unix_s: float) -> Off:
+    """What counts where the file cannot be read."""
+    return Off((OffEntry("all", "", now_unix_s, "reflexarc", why),))
+
+
+def read_off(directory: Path, now_unix_s: float) -> Off:
+    """What the file says; nothing is off where there is none, everything where it is unreadable."""
+    path = directory / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Off)
+    except FileNotFoundError:
+        return Off()
+    except (OSError, msgspec.DecodeError) as error:
+        return unreadable(f"{path} cannot be read: {error}", now_unix_s)
+
+
+def entry_of(what: What, name: str, now_unix_s: float, who: str, why: str) -> OffEntry:
+    """Raises `ConfigError` for a name or reason that is missing or too long."""
+    if (what == "all") != (not name):
+        raise ConfigError("a tool or a reflex needs its name")
+    for text in (name, who, why):
+        if len(text) > MAX_CHARS:
+            raise ConfigError(f"at most {MAX_CHARS} characters, not {len(text)}")
+    return OffEntry(what, name, now_unix_s, who, why)
+
+
+def switch_off(directory: Path, entry: OffEntry) -> Off:
+    """Adds an entry to the file. Raises `OSError` where it cannot be written."""
+    with _locked(directory):
+        off = read_off(directory, entry.since_unix_s).with_off(entry)
+        _write(directory, off)
+    return off
+
+
+def switch_on(directory: Path, what: What, name: str, now_unix_s: float) -> Off:
+    """Takes an entry away, or all of them. Raises `OSError`."""
+    with _locked(directory):
+        off = read_off(directory, now_unix_s).with_on(what, name)
+        _write(directory, off)
+    return off
+
+
+def _names(name: str, route: str, reflex: str | None) -> bool:
+    if name == route:
+        return True
+    return reflex is not None and name in (reflex, Path(reflex).name, Path(reflex).stem)
+
+
+@contextmanager
+def _locked(directory: Path) -> Generator[None]:
+    """Two who switch at once must not undo each other."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(directory / f".{FILE}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(directory: Path, off: Off) -> None:
+    descriptor, name = tempfile.mkstemp(dir=directory, prefix=".off-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(off))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, directory / FILE)
+    except BaseException:
+        os.unlink(name)
+        raise
