@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reflexarc.gateway.conversations import MAX_MESSAGES, MAX_NEW_BYTES, MAX_NEW_MESSAGES
-from reflexarc.gateway.offered import (
+from reflexarc.wire.offered import (
     MAX_SCHEMA_NODES,
     MAX_SCHEMA_STEPS,
     MAX_TOOLS_BYTES,

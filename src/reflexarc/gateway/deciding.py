@@ -13,7 +13,6 @@ import msgspec
 from reflexarc.gateway.admission import Admission, admit
 from reflexarc.gateway.conversations import Conversation, Conversations, ReflexLike, TooLongError
 from reflexarc.gateway.frames import Decide, Decided, Observe, Observed, Setup
-from reflexarc.gateway.offered import ToolReader, Tools
 from reflexarc.reflex.decision import Decision, ProposedCall
 from reflexarc.steps import call_key
 from reflexarc.steps.errors import InputError, MalformedError, RequestError
@@ -25,6 +24,7 @@ from reflexarc.wire.chat_answer import (
 )
 from reflexarc.wire.chat_assemble import answer_from_body, plain_bytes
 from reflexarc.wire.json import split_list, split_object
+from reflexarc.wire.offered import ToolReader, Tools
 
 _MAX_PENDING = 4096
 # A call costs its provider some tokens beyond its text: names of roles, brackets, an end.

@@ -9,11 +9,11 @@ import msgspec
 from reflexarc.gateway.conversations import Conversation, TooLongError, chain
 from reflexarc.gateway.deciding import Decider, Loaded, act_key
 from reflexarc.gateway.frames import Native, NativeReply, Setup
-from reflexarc.gateway.offered import Tools
 from reflexarc.gateway.unanswered import plain_escalation
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps.errors import InputError, MalformedError, RequestError
 from reflexarc.wire.errors import error_body, error_face
+from reflexarc.wire.offered import Tools
 from reflexarc.wire.reflex import (
     AnswerAlternative,
     AnswerCall,
