@@ -1,7 +1,11 @@
 """The card of a reflex: what it was learned from, what it may do, under which certificates."""
 
+import math
+from collections.abc import Sequence
+
 import msgspec
 
+from reflexarc.reflex.certificate import LevelBound
 from reflexarc.reflex.integrity import ResultsFit
 from reflexarc.steps import Effect
 
@@ -28,6 +32,25 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing: int
 
 
+def shown(bounds: Sequence[LevelBound], scope: str) -> tuple[Certificate, ...]:
+    """Bounds as a card shows them."""
+    return tuple(
+        Certificate(
+            max_error=one.max_error,
+            confidence_level=one.confidence_level,
+            scope=scope,
+            threshold=float(one.threshold) if math.isfinite(one.threshold) else None,
+            n=one.n,
+            errors=one.errors,
+            tasks=one.tasks,
+            design_effect=one.design_effect,
+            procedure=one.procedure,
+            missing=one.missing,
+        )
+        for one in bounds
+    )
+
+
 class ToolRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One tool: its effect and why it is taken for that; over held-out calls: how many there
     were, the share whose best-ranked call was exact."""
@@ -42,8 +65,8 @@ class ToolRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a person needs to judge a reflex. Shares are of calls of tasks not learned from
-    (cross-fitted by task). Where `results` says that recorded results do not belong to their
-    calls, nothing is certified."""
+    (cross-fitted by task). `partial` certifies calls whose free text is left open. Where `results`
+    says that recorded results do not belong to their calls, nothing is certified."""
 
     sessions: int
     tasks: int
@@ -57,3 +80,4 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     results: ResultsFit
     tools: tuple[ToolRow, ...]
     certificates: tuple[Certificate, ...]
+    partial: tuple[Certificate, ...] = ()

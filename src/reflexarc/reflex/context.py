@@ -6,7 +6,7 @@ here. A context is not thread-safe; a reflex is, so use one context per conversa
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from reflexarc.provenance import (
@@ -23,6 +23,7 @@ from reflexarc.provenance.spans import latest_year
 from reflexarc.provenance.words import plain_text, word_set
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
 from reflexarc.steps import Message, ToolCall
+from reflexarc.wire.chat import messages_given
 
 _ERROR = re.compile(r"rror|not found|invalid|failed|denied", re.IGNORECASE)
 _KEYS = re.compile(r'"(\w+)":')
@@ -95,9 +96,10 @@ class Context:
         self._unanswered: deque[str] = deque()
         self._answered: Counter[str] = Counter()
 
-    def extend(self, messages: Sequence[Message]) -> None:
-        """Append further messages of the conversation."""
-        for message in messages:
+    def extend(self, messages: Sequence[Message | Mapping[str, Any]]) -> None:
+        """Append further messages of the conversation; OpenAI chat objects are read first, so that
+        a wrong one (RequestError with its path) appends none of them."""
+        for message in messages_given(messages, self.length):
             self._append(message)
             self.length += 1
 

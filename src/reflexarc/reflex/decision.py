@@ -43,12 +43,29 @@ class Guarantee(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`act` with a call, or `escalate` with a reason. An escalation still carries the best-ranked
-    call, so that shadow mode can say what System 1 would have done."""
+    """`act` with a call, `partial` with a call whose arguments named in `open` System 2 has to
+    write, or `escalate` with a reason. An escalation still carries the best-ranked call, so that
+    shadow mode can say what System 1 would have done."""
 
-    action: Literal["act", "escalate"]
+    action: Literal["act", "partial", "escalate"]
     reason: str
     call: ProposedCall | None = None
     confidence: float = 0.0
     guarantee: Guarantee | None = None
     alternatives: tuple[ProposedCall, ...] = ()
+    open: tuple[str, ...] = ()
+
+    @property
+    def acts(self) -> bool:
+        """Whether the call may be made in System 2's place."""
+        return self.action == "act"
+
+    @property
+    def tool(self) -> str | None:
+        """The tool of the call that may be made, whole or in part; None on an escalation."""
+        return self.call.name if self.call is not None and self.action != "escalate" else None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of that call; empty on an escalation."""
+        return self.call.arguments if self.call is not None and self.action != "escalate" else {}

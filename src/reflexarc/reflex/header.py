@@ -3,7 +3,7 @@
 An artifact is untrusted until these pass: a file that loads can then only be wrong, not harmful.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +18,8 @@ from reflexarc.steps import Effect
 from reflexarc.steps.errors import ArtifactCorruptError
 
 FORESTS = ("tools", "arguments", "confidence")
+PARTIAL_FOREST = "partial"
+"""Only where partial decisions were learned."""
 FOREST_ARRAYS = ("feature", "leaf", "shape", "threshold")
 LEAST_THRESHOLD = 0.5
 """No answer acts that is likelier wrong than right."""
@@ -43,12 +45,19 @@ def checked_header(raw: object, arrays: Sequence[str]) -> Header:
         header = msgspec.convert(raw, Header)
     except msgspec.ValidationError as error:
         raise _corrupt(str(error)) from error
-    expected = {f"{forest}.{array}" for forest in FORESTS for array in FOREST_ARRAYS}
-    if set(arrays) != expected:
+    named = forest_names(arrays)
+    expected = {f"{forest}.{array}" for forest in named for array in FOREST_ARRAYS}
+    if set(arrays) != expected or (header.card.partial and PARTIAL_FOREST not in named):
         raise _corrupt(f"its arrays are {', '.join(sorted(arrays)[:20])}")
     for fault in _faults(header):
         raise _corrupt(fault)
     return header
+
+
+def forest_names(arrays: Iterable[str]) -> tuple[str, ...]:
+    """The forests an artifact with these arrays should hold."""
+    given = any(array.startswith(f"{PARTIAL_FOREST}.") for array in arrays)
+    return (*FORESTS, PARTIAL_FOREST) if given else FORESTS
 
 
 def check_forests(header: Header, forests: Mapping[str, Forest]) -> None:
@@ -58,9 +67,10 @@ def check_forests(header: Header, forests: Mapping[str, Forest]) -> None:
         "tools": (width, len(header.tools) + 1),
         "arguments": (len(ARGUMENT_FEATURES), 1),
         "confidence": (len(CONFIDENCE_FEATURES), 1),
+        PARTIAL_FOREST: (len(CONFIDENCE_FEATURES), 1),
     }
-    for name, (features, outputs) in expected.items():
-        forest = forests[name]
+    for name, forest in forests.items():
+        features, outputs = expected[name]
         if (forest.n_features, forest.n_outputs) != (features, outputs) or not forest.n_trees:
             raise _corrupt(
                 f"the forest of {name} has {forest.n_trees} trees over {forest.n_features} "
@@ -101,7 +111,8 @@ def _tool_faults(tool: Tool) -> Iterator[str]:
             or len(argument.projections) > MAX_PROJECTIONS
         ):
             yield f"{where}: more slots, constants or projections than are learned"
-        shares = [argument.absent_share, *(constant.share for constant in argument.constants)]
+        shares = [argument.absent_share, argument.found_share]
+        shares += [constant.share for constant in argument.constants]
         for slot in argument.slots:
             shares += [slot.hit_rate, slot.precision]
         if not all(0.0 <= share <= 1.0 for share in shares):
@@ -111,7 +122,7 @@ def _tool_faults(tool: Tool) -> Iterator[str]:
 def _card_faults(card: Card) -> Iterator[str]:
     if not 0.0 < card.max_error < 1.0 or not 0.0 < card.confidence_level < 1.0:
         yield "the card's error and confidence are not between 0 and 1"
-    for one in card.certificates:
+    for one in (*card.certificates, *card.partial):
         if not 0.0 < one.max_error < 1.0 or not 0.0 < one.confidence_level < 1.0:
             yield "a certificate's error and confidence are not between 0 and 1"
         if not 0 <= one.errors <= one.n or one.tasks < 0 or one.missing < 0:

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.reflex.card import Card, Certificate, ToolRow
+from reflexarc.reflex.card import Card, Certificate, ToolRow, shown
 from reflexarc.reflex.certificate import certify
 from reflexarc.reflex.confidence import confidence_features, fit_confidence
 from reflexarc.reflex.effects import guess_effect, strictest
@@ -15,6 +15,7 @@ from reflexarc.reflex.fit import fit_predictor
 from reflexarc.reflex.header import LEAST_THRESHOLD
 from reflexarc.reflex.identity import Identity, offered_tools
 from reflexarc.reflex.integrity import results_fit
+from reflexarc.reflex.partial import PartialItem, certify_partials, judge_item
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.reflex import Reflex, task_hash
 from reflexarc.reflex.replay import replay
@@ -38,6 +39,7 @@ class _Judged(msgspec.Struct):
     right: bool
     call: str | None
     may_act: bool
+    partial: PartialItem | None
 
 
 def learn(
@@ -91,10 +93,12 @@ def learn(
     levels = sorted({*LEVELS, max_error})
     results = results_fit(sessions)
     certificates = _certificates(judged, scores, levels, confidence)
+    partial, partial_forest = certify_partials(
+        [item.partial for item in judged], scores, fold_of, _task_numbers(judged),
+        levels=levels, confidence=confidence,
+    )  # fmt: skip
     if results.fits is False:
-        certificates = tuple(
-            msgspec.structs.replace(one, threshold=None, missing=0) for one in certificates
-        )
+        certificates, partial = _nothing_certified(certificates), _nothing_certified(partial)
     card = Card(
         sessions=len(sessions),
         tasks=len(tasks),
@@ -108,13 +112,16 @@ def learn(
         results=results,
         tools=_tool_rows(sessions, judged, found),
         certificates=certificates,
+        partial=partial,
     )
     identity = Identity.of(sessions, found)
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
     say("done", 1.0)
     kinds: dict[str, Effect] = {name: effect for name, (effect, _) in found.items()}
     hashes = frozenset(task_hash(task) for task in tasks)
-    return Reflex(card, identity, kinds, predictor, fit_confidence(features, right), hashes)
+    return Reflex(
+        card, identity, kinds, predictor, fit_confidence(features, right), hashes, partial_forest
+    )
 
 
 def _silent(_phase: str, _share: float) -> None:
@@ -172,6 +179,7 @@ def _judge(
                     may_act=best is not None
                     and best.name in acting
                     and not context.unanswered_calls,
+                    partial=judge_item(predictor, context, ranking, item, thinking, acting),
                 )
             )
     return judged
@@ -183,30 +191,24 @@ def _certificates(
     levels: Sequence[float],
     confidence: float,
 ) -> tuple[Certificate, ...]:
-    numbers = {task: at for at, task in enumerate(sorted({item.task for item in judged}))}
     eligible = np.array([item.may_act for item in judged], dtype=np.bool_)
     eligible &= scores >= LEAST_THRESHOLD
     wrong = np.array([not item.right for item in judged], dtype=np.bool_)
-    task = np.array([numbers[item.task] for item in judged])
+    task = _task_numbers(judged)
     found = certify(
         scores[eligible], wrong[eligible], task[eligible],
         alphas=tuple(levels), delta=1 - confidence, calibrated=True,
     )  # fmt: skip
-    return tuple(
-        Certificate(
-            max_error=one.max_error,
-            confidence_level=one.confidence_level,
-            scope="reads",
-            threshold=float(one.threshold) if np.isfinite(one.threshold) else None,
-            n=one.n,
-            errors=one.errors,
-            tasks=one.tasks,
-            design_effect=one.design_effect,
-            procedure=one.procedure,
-            missing=one.missing,
-        )
-        for one in found
-    )
+    return shown(found, "reads")
+
+
+def _nothing_certified(certificates: tuple[Certificate, ...]) -> tuple[Certificate, ...]:
+    return tuple(msgspec.structs.replace(one, threshold=None, missing=0) for one in certificates)
+
+
+def _task_numbers(judged: Sequence[_Judged]) -> NDArray[np.int64]:
+    numbers = {task: at for at, task in enumerate(sorted({item.task for item in judged}))}
+    return np.array([numbers[item.task] for item in judged], dtype=np.int64)
 
 
 def _tool_rows(

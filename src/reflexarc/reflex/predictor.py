@@ -126,13 +126,18 @@ class Predictor:
             if probability < _MIN_TOOL_PROBABILITY and calls:
                 break
             if probability > 0.0:
-                calls += self._fill(context, self.classes[at], probability)
+                calls += self.fill(context, self.classes[at], probability)
         calls.sort(key=lambda call: -call.joint)
         return Ranking(calls, self.classes, probabilities)
 
-    def _fill(self, context: Context, name: str, probability: float) -> list[RankedCall]:
+    def fill(
+        self, context: Context, name: str, probability: float, leaving: Collection[str] = ()
+    ) -> list[RankedCall]:
+        """Calls of one tool, its arguments filled but for those left open."""
         beams = [_Beam(1.0, 1.0, {}, {}, Chosen())]
         for argument in self.sources.by_name[name].arguments:
+            if argument.name in leaving:
+                continue
             candidates = enumerate_candidates(context, argument, self.sources.constants(argument))
             beams = self._extend(context, argument, candidates, beams)
         return [

@@ -1,6 +1,6 @@
 """System 1 for one agent: load it, show it a conversation, get a decision."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,23 @@ from reflexarc.reflex.card import Card, Certificate
 from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
-from reflexarc.reflex.header import FOREST_ARRAYS, FORESTS, Header, check_forests, checked_header
+from reflexarc.reflex.header import (
+    FOREST_ARRAYS,
+    FORESTS,
+    LEAST_THRESHOLD,
+    PARTIAL_FOREST,
+    Header,
+    check_forests,
+    checked_header,
+    forest_names,
+)
 from reflexarc.reflex.identity import Identity
+from reflexarc.reflex.partial import open_arguments, propose
 from reflexarc.reflex.predictor import Predictor, RankedCall, Ranking
 from reflexarc.reflex.sources import Sources
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect, Message, ToolSpec
+from reflexarc.wire.offered import Tools, tools_given
 
 MAX_ALTERNATIVES = 16
 
@@ -39,13 +50,16 @@ class Reflex:
         predictor: Predictor,
         confidence: Forest,
         learned_tasks: frozenset[str],
+        partial: Forest | None = None,
     ) -> None:
-        """`learn` and `from_bytes` make one. `learned_tasks` are hashes, see `learned_from`."""
+        """`learn` and `from_bytes` make one. `learned_tasks` are hashes, see `learned_from`;
+        `partial` is the confidence of partial decisions, None where none were learned."""
         self.card = card
         self.identity = identity
         self.effects = effects
         self.predictor = predictor
         self.confidence = confidence
+        self.partial = partial
         self._learned_tasks = learned_tasks
 
     @classmethod
@@ -61,7 +75,7 @@ class Reflex:
         header = checked_header(raw, list(arrays))
         forests = {
             name: Forest.from_arrays({key: arrays[f"{name}.{key}"] for key in FOREST_ARRAYS})
-            for name in FORESTS
+            for name in forest_names(arrays)
         }
         check_forests(header, forests)
         predictor = Predictor(
@@ -74,6 +88,7 @@ class Reflex:
             predictor,
             forests["confidence"],
             frozenset(header.learned_tasks),
+            forests.get(PARTIAL_FOREST),
         )
 
     def to_bytes(self) -> bytes:
@@ -84,8 +99,10 @@ class Reflex:
             self.predictor.vocabulary,
         )  # fmt: skip
         arrays: dict[str, Any] = {}
-        forests = (self.predictor.tool_forest, self.predictor.argument_forest, self.confidence)
-        for name, forest in zip(FORESTS, forests, strict=True):
+        names = (*FORESTS, PARTIAL_FOREST) if self.partial else FORESTS
+        whole = (self.predictor.tool_forest, self.predictor.argument_forest, self.confidence)
+        forests = (*whole, self.partial) if self.partial else whole
+        for name, forest in zip(names, forests, strict=True):
             arrays.update({f"{name}.{key}": array for key, array in forest.arrays().items()})
         return pack(msgspec.to_builtins(header), arrays)
 
@@ -103,26 +120,50 @@ class Reflex:
 
     def decide(
         self,
-        context: Context | Sequence[Message],
-        tools: Sequence[ToolSpec],
+        context: Context | Sequence[Message | Mapping[str, Any]],
+        tools: Tools | Sequence[ToolSpec | Mapping[str, Any]],
         *,
         model: str | None = None,
         max_error: float | None = None,
         alternatives: int = 0,
+        partials: bool = False,
     ) -> Decision:
         """Act or escalate on what comes next.
 
+        Messages and tools may be OpenAI chat objects (dicts). Reading a conversation costs more
+        than deciding: keep a `context()` while it lasts, and extend it by what is new.
         `model` names System 2 (None: the caller vouches that it is the one learned from);
         `max_error` is the largest error the caller accepts (default: the one learned for), and
         may be larger than that; `alternatives` how many further ranked calls to return, 16 at most.
+        `partials`: where the whole call cannot act, a partial decision may.
+        A call that does not fit its tool's schema is never made: `schema:PATH`. Raises
+        RequestError with the path of the fault where a message or tool has a wrong shape.
         """
         if not isinstance(context, Context):
             messages, context = context, Context()
             context.extend(messages)
-        ranking = self.predictor.rank(context, {tool.name for tool in tools})
-        return self.judge(
-            context, ranking, tools, model=model, max_error=max_error, alternatives=alternatives
+        offered = tools_given(tools)
+        if offered.refusal is not None and offered.refusal.startswith("tool_type:"):
+            return Decision("escalate", offered.refusal)
+        specs = offered.specs
+        ranking = self.predictor.rank(context, {tool.name for tool in specs})
+        decision = self.judge(
+            context, ranking, specs, model=model, max_error=max_error, alternatives=alternatives
         )
+        if decision.call is None:
+            return decision
+        if decision.action == "act":
+            fault = offered.fault(decision.call.name, decision.call.arguments)
+            if fault is None:
+                return decision
+            return msgspec.structs.replace(
+                decision, action="escalate", reason=f"schema:{fault[0]}", guarantee=None
+            )
+        if partials and decision.confidence < LEAST_THRESHOLD:
+            found = self._partial(context, ranking, offered, model, max_error)
+            if found is not None:
+                return msgspec.structs.replace(found, alternatives=decision.alternatives)
+        return decision
 
     def judge(
         self,
@@ -155,11 +196,39 @@ class Reflex:
                 reason = "free_text" if ranking.verdict is None else "below_threshold"
         if reason is not None or certificate is None:
             return Decision("escalate", reason or "no_certificate", call, confidence, None, others)
-        guarantee = Guarantee(
-            certificate.max_error, certificate.confidence_level, certificate.scope,
-            certificate.n, certificate.errors,
+        return Decision("act", "certified", call, confidence, _guarantee(certificate), others)
+
+    def _partial(
+        self,
+        context: Context,
+        ranking: Ranking,
+        tools: Tools,
+        model: str | None,
+        max_error: float | None,
+    ) -> Decision | None:
+        """The partial decision where one is certified; None where the whole one stands."""
+        certificate = _loosest(
+            self.card.partial, self.card.max_error if max_error is None else max_error
+        )
+        if self.partial is None or certificate is None or certificate.threshold is None:
+            return None
+        partial = propose(self.predictor, context, ranking)
+        if partial is None:
+            return None
+        features = confidence_features(context, partial)
+        confidence = float(self.partial.probabilities(features)[0, 0])
+        if confidence < certificate.threshold:
+            return None
+        best = partial.calls[0]
+        left_open = open_arguments(self.predictor.sources.by_name[best.name])
+        if self._obstacle(context, best, tools.specs, model, recorded=True) is not None:
+            return None
+        if tools.fault(best.name, best.arguments, left_open) is not None:
+            return None
+        return Decision(
+            "partial", "certified", _proposed(best, confidence), confidence,
+            _guarantee(certificate), open=tuple(sorted(left_open)),
         )  # fmt: skip
-        return Decision("act", "certified", call, confidence, guarantee, others)
 
     def confidence_of(self, context: Context, ranking: Ranking) -> float:
         """The calibrated probability that the best-ranked call is what System 2 does next."""
@@ -169,12 +238,7 @@ class Reflex:
     def certificate(self, max_error: float | None = None) -> Certificate | None:
         """The loosest certificate that is still within `max_error`; None where there is none."""
         limit = self.card.max_error if max_error is None else max_error
-        fitting = [
-            certificate
-            for certificate in self.card.certificates
-            if certificate.threshold is not None and certificate.max_error <= limit
-        ]
-        return max(fitting, key=lambda certificate: certificate.max_error, default=None)
+        return _loosest(self.card.certificates, limit)
 
     def _obstacle(
         self,
@@ -203,6 +267,18 @@ class Reflex:
         if recorded and not all(self.identity.schema_fits(tool) for tool in tools):
             return "schema_changed"
         return None
+
+
+def _loosest(certificates: Sequence[Certificate], limit: float) -> Certificate | None:
+    fitting = [one for one in certificates if one.threshold is not None and one.max_error <= limit]
+    return max(fitting, key=lambda one: one.max_error, default=None)
+
+
+def _guarantee(certificate: Certificate) -> Guarantee:
+    return Guarantee(
+        certificate.max_error, certificate.confidence_level, certificate.scope,
+        certificate.n, certificate.errors,
+    )  # fmt: skip
 
 
 def _proposed(call: RankedCall, confidence: float) -> ProposedCall:

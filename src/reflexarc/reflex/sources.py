@@ -45,7 +45,8 @@ class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known about one argument of one tool."""
+    """What is known about one argument of one tool. `found_share`: of its values, those that stood
+    anywhere in the conversation before the call."""
 
     tool: str
     name: str
@@ -56,6 +57,7 @@ class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     constants: tuple[Constant, ...]
     absent_share: float
     projections: tuple[tuple[str, ...], ...]
+    found_share: float = 1.0
 
 
 class Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,6 +106,7 @@ class _SlotIndex:
 class _ArgumentCounts:
     def __init__(self) -> None:
         self.present = 0
+        self.found = 0
         self.hits: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
         self.size: Counter[str] = Counter()
@@ -163,6 +166,7 @@ class SourceLearner:
         for target in targets:
             found |= index.by_text.get(target, set())
         counts.hits.update(found)
+        counts.found += bool(found)
 
     def finish(self, minimum_calls: int = 3) -> "Sources":
         """Keep the tools called at least `minimum_calls` times."""
@@ -214,6 +218,7 @@ def _argument(
         constants=tuple(constant for constant, _ in frequent),
         absent_share=1 - counts.present / of_tool.calls,
         projections=tuple(keys for keys, _ in counts.projections.most_common(MAX_PROJECTIONS)),
+        found_share=counts.found / counts.present,
     )
     return argument, [support for _, support in frequent]
 

@@ -6,7 +6,7 @@ is understood as JSON but is not text (images, refusals, thinking that a provide
 freeform calls) sets `Message.opaque`: System 1 escalates there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
@@ -70,6 +70,21 @@ def message_from_chat(obj: Mapping[str, Any], path: str = "message") -> Message:
         opaque=opaque,
         thinking=role == "assistant" and carries_thinking(given),
     )
+
+
+def messages_given(
+    messages: Sequence[Message | Mapping[str, Any]], first: int = 0
+) -> list[Message]:
+    """Messages from a caller in this process: our own, or chat objects. `first` is the place of
+    the first in its conversation, for errors. Raises `RequestError`."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] - what callers really give
+        raise _fault("messages", f"must be a list of messages, not {_short(messages)}")
+    return [
+        message
+        if isinstance(message, Message)
+        else message_from_chat(message, f"messages[{first + index}]")
+        for index, message in enumerate(messages)
+    ]
 
 
 def tool_from_chat(obj: Mapping[str, Any], path: str = "tool") -> ToolSpec:

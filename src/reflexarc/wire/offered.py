@@ -5,6 +5,7 @@ cannot be checked is not made.
 """
 
 from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
 
@@ -33,17 +34,21 @@ class Tools:
         self.refusal = refusal
         self.bytes_read = bytes_read
         self._by_name = {spec.name: spec for spec in specs}
-        self._validators: dict[str, _Checker | str] = {}
+        self._validators: dict[tuple[str, Collection[str]], _Checker | str] = {}
 
     def get(self, name: str) -> ToolSpec | None:
         return self._by_name.get(name)
 
-    def fault(self, name: str, arguments: dict[str, Any]) -> tuple[str, str] | None:
+    def fault(
+        self, name: str, arguments: dict[str, Any], left_open: frozenset[str] = frozenset()
+    ) -> tuple[str, str] | None:
         """Why a call does not fit its tool's schema: a path (`/order_id`, or `parameters` where
-        the schema itself is unusable) and a detail. None where it fits."""
-        validator = self._validators.get(name)
+        the schema itself is unusable) and a detail. None where it fits. Arguments `left_open` may
+        be missing although the schema requires them."""
+        validator = self._validators.get((name, left_open))
         if validator is None:
-            validator = self._validators[name] = _validator(self._by_name[name])
+            validator = _validator(self._by_name[name], left_open)
+            self._validators[name, left_open] = validator
         if isinstance(validator, str):
             return "parameters", validator
         if validator.steps(arguments) > MAX_SCHEMA_STEPS:
@@ -80,14 +85,31 @@ class ToolReader:
         return tools
 
 
+def tools_given(tools: Tools | Sequence[ToolSpec | Mapping[str, Any]]) -> Tools:
+    """Tools from a caller in this process: read before, our own, or chat objects. Raises
+    `RequestError`."""
+    if isinstance(tools, Tools):
+        return tools
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] - what callers really give
+        raise RequestError("tools must be a list of tools", param="tools")
+    return _tools(tools, 0)
+
+
 def _read(text: bytes, max_depth: int) -> Tools:
     value = decode_strict(text, "tools", max_depth)
     if not isinstance(value, list):
         raise RequestError("tools must be a list", param="tools")
+    return _tools(cast(list[Mapping[str, Any]], value), len(text))
+
+
+def _tools(given: Sequence[ToolSpec | Mapping[str, Any]], bytes_read: int) -> Tools:
     specs: list[ToolSpec] = []
     refusal: str | None = None
-    for index, entry in enumerate(cast(list[dict[str, Any]], value)):
-        kind = entry.get("type") if isinstance(entry, dict) else None  # pyright: ignore[reportUnnecessaryIsInstance] - the cast names what is hoped for
+    for index, entry in enumerate(given):
+        if isinstance(entry, ToolSpec):
+            specs.append(entry)
+            continue
+        kind = entry.get("type") if isinstance(entry, Mapping) else None  # pyright: ignore[reportUnnecessaryIsInstance] - the type names what is hoped for
         if isinstance(kind, str) and kind != "function":
             refusal = refusal or f"tool_type:{kind}"
             continue
@@ -97,7 +119,7 @@ def _read(text: bytes, max_depth: int) -> Tools:
         refusal = refusal or "duplicate_tools"
     if not specs:
         refusal = refusal or "no_tools"
-    return Tools(tuple(specs), refusal, len(text))
+    return Tools(tuple(specs), refusal, bytes_read)
 
 
 class _Checker(NamedTuple):
@@ -116,10 +138,15 @@ class _Checker(NamedTuple):
         return values * self.size * self.returns**depth
 
 
-def _validator(spec: ToolSpec) -> "_Checker | str":
+def _validator(spec: ToolSpec, left_open: Collection[str]) -> "_Checker | str":
+    parameters = spec.parameters
+    required = parameters.get("required")
+    if left_open and isinstance(required, list):
+        needed = [name for name in cast(list[Any], required) if name not in left_open]
+        parameters = {**parameters, "required": needed}
     try:
-        size, returns = schema_extent(spec.parameters)
-        validator = jsonschema_rs.validator_for(spec.parameters, retriever=_never_fetch)
+        size, returns = schema_extent(parameters)
+        validator = jsonschema_rs.validator_for(parameters, retriever=_never_fetch)
     except (ValueError, RecursionError) as error:  # ValidationError and ReferencingError among them
         return f"the schema of {spec.name} is unusable: {str(error).splitlines()[0]}"
     return _Checker(validator, size, returns)
