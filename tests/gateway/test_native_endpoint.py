@@ -38,8 +38,9 @@ async def test_a_certified_read_is_an_act_with_everything_that_explains_it(
         "alternatives",
         "session",
         "timing_ms",
+        "open",
     }
-    assert body["decision"] == "act"
+    assert (body["decision"], body["open"]) == ("act", [])
     call = body["calls"][0]
     assert set(call) == {"id", "name", "arguments", "sources"}
     assert (call["name"], call["arguments"]) == (wanted.name, wanted.arguments)

@@ -12,10 +12,11 @@ import msgspec
 import xxhash
 
 from reflexarc.reflex.decision import Decision
-from reflexarc.steps import Message, ToolSpec
+from reflexarc.steps import Message
 from reflexarc.wire.chat import message_from_chat
 from reflexarc.wire.chat_answer import CALL_ID_PREFIX
 from reflexarc.wire.json import decode_strict
+from reflexarc.wire.offered import Tools
 
 MAX_MESSAGES = 20_000
 """Messages of one conversation."""
@@ -43,11 +44,12 @@ class ReflexLike(Protocol):
     def decide(
         self,
         context: Any,
-        tools: Sequence[ToolSpec],
+        tools: Tools,
         *,
         model: str | None = None,
         max_error: float | None = None,
         alternatives: int = 0,
+        partials: bool = False,
     ) -> Decision: ...
 
 

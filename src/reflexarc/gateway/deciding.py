@@ -160,6 +160,7 @@ class Decider:
         model: str | None,
         max_error: float,
         alternatives: int = 0,
+        partials: bool = False,
     ) -> Decision:
         """The reflex's own, for a conversation in which it is System 2's turn."""
         if conversation.last_role not in ("user", "tool"):
@@ -167,10 +168,11 @@ class Decider:
             return Decision("escalate", "field:messages")
         return loaded.reflex.decide(
             conversation.context,
-            tools.specs,
+            tools,
             model=model,
             max_error=max_error,
             alternatives=alternatives,
+            partials=partials,
         )
 
     def obstacle(self, decision: Decision, tools: Tools, conversation: Conversation) -> str | None:

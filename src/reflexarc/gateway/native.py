@@ -163,6 +163,7 @@ class NativeDesk:
                 model=None,
                 max_error=_bound(native, name, work.request.max_error),
                 alternatives=work.request.alternatives,
+                partials=True,
             )
             self._decider.conversations.keep(native.tenant, name, conversation)
             decided_s = self._clock_s()
@@ -172,8 +173,10 @@ class NativeDesk:
         calls: list[AnswerCall] = []
         reason = decision.reason
         action = decision.action
-        if action == "act" and decision.call is not None and loaded is not None:
-            checks = _checks(work.tools, decision.call.name, decision.call.arguments)
+        left_open = frozenset(decision.open)
+        if action != "escalate" and decision.call is not None and loaded is not None:
+            call = decision.call
+            checks = _checks(work.tools, call.name, call.arguments, left_open)
             failed = [check for check in checks if not check.ok]
             obstacle = None
             if conversation is not None:
@@ -186,19 +189,19 @@ class NativeDesk:
                 calls.append(
                     AnswerCall(
                         id=f"call_s1{act_key(body, loaded)[:24]}",
-                        name=decision.call.name,
-                        arguments=decision.call.arguments,
+                        name=call.name,
+                        arguments=call.arguments,
                         sources={
                             argument: {
                                 "kind": source.kind,
                                 "message": source.message,
                                 "path": source.path,
                             }
-                            for argument, source in decision.call.sources.items()
+                            for argument, source in call.sources.items()
                         },
                     )
                 )
-        guarantee = decision.guarantee if action == "act" else None
+        guarantee = decision.guarantee if action != "escalate" else None
         ended_s = self._clock_s()
         return ReflexAnswer(
             decision=action,
@@ -221,6 +224,7 @@ class NativeDesk:
             ],
             session=_session(work, conversation.reused if conversation else 0),
             timing_ms=_timing(began_s, parsed_s, context_s, decided_s, ended_s),
+            open=sorted(left_open) if action == "partial" else [],
         )
 
     def _judge_call(
@@ -269,11 +273,13 @@ def _bound(native: Native, reflex: str, asked: float | None) -> float:
     return configured if asked is None else min(asked, configured)
 
 
-def _checks(tools: Tools, name: str, arguments: dict[str, Any]) -> list[AnswerCheck]:
+def _checks(
+    tools: Tools, name: str, arguments: dict[str, Any], left_open: frozenset[str] = frozenset()
+) -> list[AnswerCheck]:
     if tools.get(name) is None:
         return [AnswerCheck("known_tool", False, f"{name} is not among the tools")]
     checks = [AnswerCheck("known_tool", True, "")]
-    fault = tools.fault(name, arguments)
+    fault = tools.fault(name, arguments, left_open)
     detail = "" if fault is None else f"{fault[0]}: {fault[1]}"
     checks.append(AnswerCheck("schema", fault is None, detail))
     return checks

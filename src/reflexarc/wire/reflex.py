@@ -99,9 +99,9 @@ class AnswerTiming(msgspec.Struct, frozen=True):
 
 
 class ReflexAnswer(msgspec.Struct, frozen=True):
-    """The body of a 200."""
+    """The body of a 200. `open` names the arguments of a `partial` that System 2 has to write."""
 
-    decision: Literal["act", "escalate", "deny"]
+    decision: Literal["act", "partial", "escalate", "deny"]
     calls: list[AnswerCall]
     confidence: float
     guarantee: AnswerGuarantee | None
@@ -110,6 +110,7 @@ class ReflexAnswer(msgspec.Struct, frozen=True):
     alternatives: list[AnswerAlternative]
     session: AnswerSession
     timing_ms: AnswerTiming
+    open: list[str] = []
 
 
 def reflex_request(body: bytes) -> ReflexRequest:

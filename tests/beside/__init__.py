@@ -1,0 +1,1 @@
+"""Tests of what runs in the process of an agent, without a gateway."""
