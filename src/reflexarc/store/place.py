@@ -14,7 +14,9 @@ VARIABLE = "REFLEXARC_STATE"
 _BYTES = 32
 
 
-def state_dir(given: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Path:
+def state_dir(
+    given: Path | str | None = None, environment: Mapping[str, str] | None = None
+) -> Path:
     """The directory: as given, else `$REFLEXARC_STATE`, else the user's own by the XDG rules.
     It need not exist."""
     variables = os.environ if environment is None else environment
@@ -69,3 +71,19 @@ def _drawn(directory: Path, name: str) -> bytes:
     finally:
         part.unlink()
     return drawn
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Writes a file for its owner alone; a reader sees the old one or the whole new one. Raises
+    `OSError`."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

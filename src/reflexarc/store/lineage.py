@@ -1,0 +1,137 @@
+"""Which session a request belongs to: known by the chain of its messages' meaning.
+
+Call ids, key order and cache marks do not count, since clients change them; what was said does. Each
+digest is keyed: without the secret nobody can tell by trying whether something was said.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import xxhash
+
+from reflexarc.steps import Message, canonical_json
+from reflexarc.steps.errors import InputError
+from reflexarc.wire.chat import message_from_chat
+from reflexarc.wire.json import decode_strict
+
+START = ""
+_MAX_KNOWN = 50_000
+
+
+class Keyed:
+    """Hashes under the state directory's secret: 32 hexadecimal digits, 16 for a value."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._key = secret[:64]
+
+    def hash(self, *parts: str) -> str:
+        text = "\x1f".join(parts).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, key=self._key, digest_size=16).hexdigest()
+
+    def value(self, value: Any) -> str:
+        return self.hash("value", canonical_json(value))[:16]
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A message as the store keeps it. `calls`: name, and a hash per argument."""
+
+    role: str
+    digest: str
+    size: int
+    calls: list[tuple[str, dict[str, str]]]
+    by_system1: bool
+    content: str
+
+
+class Chained(msgspec.Struct, frozen=True):
+    """`heads[n]` is the chain after n messages, for n from `known` on (before, it is not known
+    and not needed); `told` are the messages from `known` on."""
+
+    known: int
+    heads: dict[int, str]
+    told: list[Told]
+    opening: str
+    has_assistant: bool
+
+
+class _Known(msgspec.Struct, frozen=True):
+    head: str
+    opening: str
+    has_assistant: bool
+
+
+class Lineage:
+    """Digests messages, once each: what requests have in common is known by its bytes. It holds
+    digests only, no text."""
+
+    def __init__(self, keyed: Keyed, call_prefix: str) -> None:
+        self._keyed = keyed
+        self._call_prefix = call_prefix
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+
+    def chained(self, raws: Sequence[msgspec.Raw], from_message: int | None = None) -> Chained:
+        """The chain of a request's messages. `from_message`: read the messages from there on even
+        where they are known; None reads the unknown ones only."""
+        marks: list[bytes] = []
+        mark = b""
+        for raw in raws:
+            hasher = xxhash.xxh3_128(mark)
+            hasher.update(raw)
+            mark = hasher.digest()
+            marks.append(mark)
+        count = len(raws)
+        while count and marks[count - 1] not in self._known:
+            count -= 1
+        begin = count if from_message is None else min(count, from_message)
+        while begin and marks[begin - 1] not in self._known:
+            begin -= 1
+        at = self._known[marks[begin - 1]] if begin else _Known(START, "", False)
+        heads = {begin: at.head}
+        told: list[Told] = []
+        for index in range(begin, len(raws)):
+            one = self.told(bytes(raws[index]))
+            told.append(one)
+            at = _Known(
+                self.after(at.head, one.digest),
+                at.opening or (one.digest if one.role == "user" else ""),
+                at.has_assistant or one.role == "assistant",
+            )
+            heads[index + 1] = at.head
+            self._known[marks[index]] = at
+        for used in marks[:begin]:
+            if used in self._known:
+                self._known.move_to_end(used)
+        while len(self._known) > _MAX_KNOWN:
+            self._known.popitem(last=False)
+        return Chained(begin, heads, told, at.opening, at.has_assistant)
+
+    def after(self, head: str, digest: str) -> str:
+        return self._keyed.hash("chain", head, digest)
+
+    def told(self, raw: bytes) -> Told:
+        """Never raises: what cannot be read as a message is known by its bytes."""
+        text = raw.decode("utf-8", "replace")
+        try:
+            message = message_from_chat(decode_strict(raw, "message"), "message")
+        except InputError:
+            return Told("unreadable", self._keyed.hash("raw", text), len(raw), [], False, text)
+        return self._told(message, text, len(raw))
+
+    def answered(self, message: Message, by_system1: bool, content: str) -> Told:
+        """The answer to a request, as its next message."""
+        one = self._told(message, content, len(content.encode()))
+        return msgspec.structs.replace(one, by_system1=by_system1)
+
+    def _told(self, message: Message, text: str, size: int) -> Told:
+        meaning = [message.role, message.content, *(call.key for call in message.tool_calls)]
+        if message.opaque:
+            meaning.append(text)
+        calls = [
+            (call.name, {name: self._keyed.value(value) for name, value in call.arguments.items()})
+            for call in message.tool_calls
+        ]
+        acted = any(call.id.startswith(self._call_prefix) for call in message.tool_calls)
+        return Told(message.role, self._keyed.hash("message", *meaning), size, calls, acted, text)

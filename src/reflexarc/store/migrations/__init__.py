@@ -1,0 +1,1 @@
+"""The schema's history, for alembic. Run by `Store.open`, never by hand."""
