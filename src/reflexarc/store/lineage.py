@@ -1,7 +1,7 @@
 """Which session a request belongs to: known by the chain of its messages' meaning.
 
-Call ids, key order and cache marks do not count, since clients change them; what was said does. Each
-digest is keyed: without the secret nobody can tell by trying whether something was said.
+Call ids, key order and cache marks do not count, since clients change them; what was said does.
+Each digest is keyed: without the secret nobody can tell by trying whether something was said.
 """
 
 import hashlib

@@ -18,6 +18,8 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
+_SECONDS: Float[float] = Float()
+_NUMBER: Float[float] = Float()
 
 sessions = Table(
     "sessions",
@@ -29,8 +31,8 @@ sessions = Table(
     Column("task", String, nullable=False),
     Column("task_from", String, nullable=False),  # header | derived
     Column("model", String, nullable=False),
-    Column("began_s", Float, nullable=False),
-    Column("last_s", Float, nullable=False),
+    Column("began_s", _SECONDS, nullable=False),
+    Column("last_s", _SECONDS, nullable=False),
     Column("messages", Integer, nullable=False),
     Column("asked", String, nullable=False),  # the chain before the last answer
     Column("head", String, nullable=False),  # the chain after it
@@ -66,7 +68,7 @@ steps = Table(
     Column("request_id", String, nullable=False),
     Column("at", Integer, nullable=False),  # where its answer stands in the session
     Column("attempt", Integer, nullable=False),
-    Column("began_s", Float, nullable=False),
+    Column("began_s", _SECONDS, nullable=False),
     Column("route", String, nullable=False),
     Column("mode", String, nullable=False),
     Column("record", String, nullable=False),
@@ -81,17 +83,19 @@ steps = Table(
     Column("cached_tokens", Integer, nullable=False),
     Column("completion_tokens", Integer, nullable=False),
     Column("tokens_estimated", Boolean, nullable=False),
-    Column("cost_usd", Float),
-    Column("total_ms", Float, nullable=False),
-    Column("before_upstream_ms", Float),
-    Column("upstream_head_ms", Float),
-    Column("decide_ms", Float),
+    Column("cost_usd", _NUMBER),
+    Column("total_ms", _NUMBER, nullable=False),
+    Column("before_upstream_ms", _NUMBER),
+    Column("upstream_head_ms", _NUMBER),
+    Column("decide_ms", _NUMBER),
     Column("reflex", String),
     Column("action", String, nullable=False),
     Column("reason", String, nullable=False),
     Column("tool", String, nullable=False),
-    Column("confidence", Float, nullable=False),
-    Column("max_error", Float, nullable=False),
+    Column("confidence", _NUMBER, nullable=False),
+    Column("max_error", _NUMBER, nullable=False),
+    Column("head", String, nullable=False),  # the chain after its answer
+    Index("steps_head", "head"),
     Index("steps_number", "gateway", "number"),
     Index("steps_began", "began_s"),
     Index("steps_session", "session"),
@@ -116,11 +120,11 @@ decisions = Table(
     Column("among_three", Boolean, nullable=False),
     Column("read_exact", Boolean, nullable=False),
     Column("read_among_three", Boolean, nullable=False),
-    Column("confidence", Float, nullable=False),
+    Column("confidence", _NUMBER, nullable=False),
     Column("reason", String, nullable=False),
     Column("acted", Text, nullable=False),  # JSON: by error level
     Column("would_act", Boolean, nullable=False),
-    Column("cpu_ms", Float, nullable=False),
+    Column("cpu_ms", _NUMBER, nullable=False),
 )
 
 audits = Table(
@@ -133,7 +137,7 @@ audits = Table(
     Column("route", String, nullable=False),
     Column("tool", String, nullable=False),
     Column("outcome", String, nullable=False),
-    Column("at_s", Float, nullable=False),
+    Column("at_s", _SECONDS, nullable=False),
 )
 
 trail = Table(
@@ -141,7 +145,7 @@ trail = Table(
     metadata,
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("id", String, nullable=False, unique=True),
-    Column("at_s", Float, nullable=False),
+    Column("at_s", _SECONDS, nullable=False),
     Column("what", String, nullable=False),
     Column("who", String, nullable=False),
     Column("evidence", Text, nullable=False),  # canonical JSON
@@ -155,7 +159,7 @@ artifacts = Table(
     metadata,
     Column("path", String, primary_key=True),
     Column("digest", String, nullable=False),
-    Column("noted_s", Float, nullable=False),
+    Column("noted_s", _SECONDS, nullable=False),
     Column("options", Text),  # JSON: how it was learned from this store; null where it was not
     Column("sessions", Text),  # JSON: ids of the sessions learned from
 )

@@ -13,7 +13,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from reflexarc.steps.errors import StoreError, StoreVersionError
 from reflexarc.store.place import make_private
@@ -23,15 +23,17 @@ BUSY_MS = 500
 
 
 class Store:
-    """One database file. Connections are opened for a piece of work and closed after it, so that
-    none holds a lock, or a deleted file, for longer."""
+    """One database file. Connections are opened for a piece of work and closed after it; with
+    `keep` one stays open between (the recorder writes several times a second)."""
 
     def __init__(self, path: Path, engine: Engine) -> None:
         self.path = path
         self._engine = engine
 
     @classmethod
-    def open(cls, path: Path, *, create: bool = True, busy_ms: int = BUSY_MS) -> "Store":
+    def open(
+        cls, path: Path, *, create: bool = True, keep: bool = False, busy_ms: int = BUSY_MS
+    ) -> "Store":
         """Raises `StoreVersionError` for a schema of a later release, `StoreError` where the file
         is missing (`create` false) or cannot be used."""
         if not create and not path.exists():
@@ -40,7 +42,7 @@ class Store:
                 "another directory"
             )
         make_private(path.parent)
-        engine = _engine(path, busy_ms)
+        engine = _engine(path, busy_ms, keep)
         try:
             with engine.connect() as connection:
                 _migrate(connection, path)
@@ -51,16 +53,20 @@ class Store:
         return cls(path, engine)
 
     @contextmanager
-    def writing(self) -> Generator[Connection]:
-        """One transaction that holds the only write lock. Raises SQLAlchemy's `DatabaseError`."""
+    def writing(self, *, durable: bool = False) -> Generator[Connection]:
+        """One transaction that holds the only write lock. `durable`: it survives a power cut once
+        it is through, not only the end of the process. Raises SQLAlchemy's `DatabaseError`."""
         with self._engine.connect() as connection:
+            level = "FULL" if durable else "NORMAL"
+            connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             try:
                 yield connection
+                connection.exec_driver_sql("COMMIT")
             except BaseException:
-                connection.exec_driver_sql("ROLLBACK") if _in_transaction(connection) else None
+                if _in_transaction(connection):
+                    connection.exec_driver_sql("ROLLBACK")
                 raise
-            connection.exec_driver_sql("COMMIT")
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
@@ -88,8 +94,12 @@ def said(error: BaseException) -> str:
     return str(origin if origin is not None else error).splitlines()[0]
 
 
-def _engine(path: Path, busy_ms: int) -> Engine:
-    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, hide_parameters=True)
+def _engine(path: Path, busy_ms: int, keep: bool) -> Engine:
+    url = f"sqlite:///{path}"
+    if keep:
+        engine = create_engine(url, poolclass=QueuePool, pool_size=1, hide_parameters=True)
+    else:
+        engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
 
     def set_up(connection: sqlite3.Connection, _: Any) -> None:
         # Transactions are begun here, not by the driver, so that a reader of today does not

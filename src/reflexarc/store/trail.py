@@ -1,8 +1,8 @@
 """The audit trail: entries in a chain of hashes, so that none can be changed, moved or taken out
 without it showing.
 
-The hash of an entry covers its number, id, time, what, who, evidence and the hash before it. Who can
-rewrite the whole file can rewrite the whole chain: note the head elsewhere to see that too.
+The hash of an entry covers its number, id, time, what, who, evidence and the hash before it. Who
+can rewrite the whole file can rewrite the whole chain: note the head elsewhere to see that too.
 """
 
 import hashlib

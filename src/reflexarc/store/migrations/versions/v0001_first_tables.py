@@ -8,6 +8,9 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+# Typed: what kind of number a bare Float gives is not known.
+_FLOAT: sa.Float[float] = sa.Float()
+
 
 def upgrade() -> None:
     op.create_table(
@@ -19,8 +22,8 @@ def upgrade() -> None:
         sa.Column("task", sa.String, nullable=False),
         sa.Column("task_from", sa.String, nullable=False),
         sa.Column("model", sa.String, nullable=False),
-        sa.Column("began_s", sa.Float, nullable=False),
-        sa.Column("last_s", sa.Float, nullable=False),
+        sa.Column("began_s", _FLOAT, nullable=False),
+        sa.Column("last_s", _FLOAT, nullable=False),
         sa.Column("messages", sa.Integer, nullable=False),
         sa.Column("asked", sa.String, nullable=False),
         sa.Column("head", sa.String, nullable=False),
@@ -56,7 +59,7 @@ def upgrade() -> None:
         sa.Column("request_id", sa.String, nullable=False),
         sa.Column("at", sa.Integer, nullable=False),
         sa.Column("attempt", sa.Integer, nullable=False),
-        sa.Column("began_s", sa.Float, nullable=False),
+        sa.Column("began_s", _FLOAT, nullable=False),
         sa.Column("route", sa.String, nullable=False),
         sa.Column("mode", sa.String, nullable=False),
         sa.Column("record", sa.String, nullable=False),
@@ -71,18 +74,20 @@ def upgrade() -> None:
         sa.Column("cached_tokens", sa.Integer, nullable=False),
         sa.Column("completion_tokens", sa.Integer, nullable=False),
         sa.Column("tokens_estimated", sa.Boolean, nullable=False),
-        sa.Column("cost_usd", sa.Float),
-        sa.Column("total_ms", sa.Float, nullable=False),
-        sa.Column("before_upstream_ms", sa.Float),
-        sa.Column("upstream_head_ms", sa.Float),
-        sa.Column("decide_ms", sa.Float),
+        sa.Column("cost_usd", _FLOAT),
+        sa.Column("total_ms", _FLOAT, nullable=False),
+        sa.Column("before_upstream_ms", _FLOAT),
+        sa.Column("upstream_head_ms", _FLOAT),
+        sa.Column("decide_ms", _FLOAT),
         sa.Column("reflex", sa.String),
         sa.Column("action", sa.String, nullable=False),
         sa.Column("reason", sa.String, nullable=False),
         sa.Column("tool", sa.String, nullable=False),
-        sa.Column("confidence", sa.Float, nullable=False),
-        sa.Column("max_error", sa.Float, nullable=False),
+        sa.Column("confidence", _FLOAT, nullable=False),
+        sa.Column("max_error", _FLOAT, nullable=False),
+        sa.Column("head", sa.String, nullable=False),
     )
+    op.create_index("steps_head", "steps", ["head"])
     op.create_index("steps_number", "steps", ["gateway", "number"])
     op.create_index("steps_began", "steps", ["began_s"])
     op.create_index("steps_session", "steps", ["session"])
@@ -106,11 +111,11 @@ def upgrade() -> None:
         sa.Column("among_three", sa.Boolean, nullable=False),
         sa.Column("read_exact", sa.Boolean, nullable=False),
         sa.Column("read_among_three", sa.Boolean, nullable=False),
-        sa.Column("confidence", sa.Float, nullable=False),
+        sa.Column("confidence", _FLOAT, nullable=False),
         sa.Column("reason", sa.String, nullable=False),
         sa.Column("acted", sa.Text, nullable=False),
         sa.Column("would_act", sa.Boolean, nullable=False),
-        sa.Column("cpu_ms", sa.Float, nullable=False),
+        sa.Column("cpu_ms", _FLOAT, nullable=False),
     )
     op.create_table(
         "audits",
@@ -121,13 +126,13 @@ def upgrade() -> None:
         sa.Column("route", sa.String, nullable=False),
         sa.Column("tool", sa.String, nullable=False),
         sa.Column("outcome", sa.String, nullable=False),
-        sa.Column("at_s", sa.Float, nullable=False),
+        sa.Column("at_s", _FLOAT, nullable=False),
     )
     op.create_table(
         "trail",
         sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("id", sa.String, nullable=False, unique=True),
-        sa.Column("at_s", sa.Float, nullable=False),
+        sa.Column("at_s", _FLOAT, nullable=False),
         sa.Column("what", sa.String, nullable=False),
         sa.Column("who", sa.String, nullable=False),
         sa.Column("evidence", sa.Text, nullable=False),
@@ -139,7 +144,7 @@ def upgrade() -> None:
         "artifacts",
         sa.Column("path", sa.String, primary_key=True),
         sa.Column("digest", sa.String, nullable=False),
-        sa.Column("noted_s", sa.Float, nullable=False),
+        sa.Column("noted_s", _FLOAT, nullable=False),
         sa.Column("options", sa.Text),
         sa.Column("sessions", sa.Text),
     )

@@ -1,0 +1,204 @@
+"""Puts a step into its session, or begins one: rows of `sessions`, `messages` and `steps`.
+
+A request whose messages extend a session continues it; the same request again is another attempt
+of its step; one that branches off a session that has gone further begins one of its own. Sessions
+of one tenant, one route and one name (where the client gave one) are looked at.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
+
+from reflexarc.store.lineage import Chained, Keyed, Lineage, Told
+from reflexarc.store.reading_step import Read
+from reflexarc.store.records import StepEnded
+from reflexarc.store.schema import messages, sessions, steps
+
+_AT_ONCE = 400
+_SESSION_ID_BYTES = 12
+
+
+class _Place(NamedTuple):
+    """`keep`: so many of the session's messages stay as they are."""
+
+    session: str
+    keep: int
+    attempt: int
+
+
+class Placing:
+    """`random_hex` draws the ids of sessions."""
+
+    def __init__(
+        self, keyed: Keyed, lineage: Lineage, random_hex: Callable[[int], str] = secrets.token_hex
+    ) -> None:
+        self._keyed = keyed
+        self._lineage = lineage
+        self._random_hex = random_hex
+
+    def place(self, connection: Connection, step: StepEnded, read: Read) -> None:
+        """Within a writing transaction."""
+        full = step.record == "full"
+        name = self._shown("name", step.session, full)
+        chained = self._lineage.chained(read.messages)
+        count = len(read.messages)
+        found = self._found(connection, step, name, chained, count)
+        if found is None and chained.known:
+            # What others said in the same words was skipped; this one may stand further back.
+            chained = self._lineage.chained(read.messages, 0)
+            found = self._found(connection, step, name, chained, count)
+        if found is None:
+            found = _Place(self._random_hex(_SESSION_ID_BYTES), 0, 0)
+            self._begin(connection, found.session, step, name, chained)
+        asked = chained.heads[count]
+        told = chained.told[found.keep - chained.known :] if found.keep < count else []
+        answered = 0
+        head = asked
+        if read.answer is not None:
+            last = self._lineage.answered(read.answer, step.decided_by == "system1", read.content)
+            told = [*told, last]
+            head = self._lineage.after(asked, last.digest)
+            answered = 1
+        _write_messages(connection, found, told, full)
+        task = self._task(connection, step, found.session)
+        changed: dict[str, Any] = {
+            "last_s": step.began_unix_s,
+            "messages": count + answered,
+            "asked": asked,
+            "head": head,
+            "attempt": found.attempt,
+            "model": read.model,
+            "task": task[0],
+            "task_from": task[1],
+        }
+        if read.tools:
+            changed["tools_hash"] = self._keyed.hash("tools", read.tools.decode("utf-8", "replace"))
+            changed["tools"] = read.tools.decode("utf-8", "replace") if full else None
+        connection.execute(update(sessions).where(sessions.c.id == found.session).values(**changed))
+        connection.execute(
+            insert(steps).values(
+                session=found.session, gateway=step.gateway, number=step.number,
+                request_id=step.request_id, at=count, attempt=found.attempt,
+                began_s=step.began_unix_s, route=step.route, mode=step.mode, record=step.record,
+                tenant=step.tenant, task=task[0], model=read.model, decided_by=step.decided_by,
+                status=step.status, complete=step.complete, request_bytes=step.request_bytes,
+                prompt_tokens=read.usage.prompt, cached_tokens=read.usage.cached,
+                completion_tokens=read.usage.completion, tokens_estimated=read.usage.estimated,
+                cost_usd=None, total_ms=step.timings_ms.get("total", 0.0),
+                before_upstream_ms=step.timings_ms.get("before_upstream"),
+                upstream_head_ms=step.timings_ms.get("upstream_head"),
+                decide_ms=step.timings_ms.get("decide"), reflex=step.reflex, action=step.action,
+                reason=step.reason, tool=step.tool, confidence=step.confidence,
+                max_error=step.max_error, head=head,
+            )
+        )  # fmt: skip
+
+    def _shown(self, what: str, value: str | None, full: bool) -> str | None:
+        return value if value is None or full else self._keyed.hash(what, value)
+
+    def _task(self, connection: Connection, step: StepEnded, session: str) -> tuple[str, str]:
+        given = self._shown("task", step.task, step.record == "full")
+        if given is not None:
+            return given, "header"
+        row = connection.execute(
+            select(sessions.c.task, sessions.c.task_from).where(sessions.c.id == session)
+        ).one()
+        return row.task, row.task_from
+
+    def _begin(
+        self, connection: Connection, session: str, step: StepEnded, name: str | None,
+        chained: Chained,
+    ) -> None:  # fmt: skip
+        connection.execute(
+            insert(sessions).values(
+                id=session, tenant=step.tenant, route=step.route, name=name,
+                task=f"~{self._keyed.hash('opening', chained.opening)[:12]}", task_from="derived",
+                model="", began_s=step.began_unix_s, last_s=step.began_unix_s, messages=0,
+                asked="", head="", attempt=0,
+            )
+        )  # fmt: skip
+
+    def _found(
+        self, connection: Connection, step: StepEnded, name: str | None, chained: Chained,
+        count: int,
+    ) -> _Place | None:  # fmt: skip
+        """The place of a request in a session that is there, None where it begins one."""
+        scope = and_(
+            sessions.c.tenant == step.tenant,
+            sessions.c.route == step.route,
+            sessions.c.name.is_(None) if name is None else sessions.c.name == name,
+        )
+        asked = chained.heads[count]
+        again = connection.execute(
+            select(sessions).where(scope, sessions.c.asked == asked)
+            .order_by(sessions.c.last_s.desc(), sessions.c.id)
+        ).all()  # fmt: skip
+        for row in again:
+            # An opening may be asked by several at once; it is the same one's second try where a
+            # name says so, or where the first got no answer.
+            if chained.has_assistant or name is not None or row.head == row.asked:
+                return _Place(row.id, count, row.attempt + 1)
+        before = {head: at for at, head in chained.heads.items() if at < count and head}
+        extended: list[tuple[int, Row[Any]]] = []
+        other: list[tuple[int, Row[Any]]] = []
+        for part in _parts(before):
+            rows = connection.execute(
+                select(sessions).where(
+                    scope, or_(sessions.c.head.in_(part), sessions.c.asked.in_(part))
+                )
+            )
+            for row in rows:
+                if row.head in before:
+                    extended.append((before[row.head], row))
+                else:
+                    other.append((before[row.asked], row))
+        if extended:
+            at, row = min(extended, key=_longest_then_oldest)
+            return _Place(row.id, at, 0)
+        for at, row in sorted(other, key=_longest_then_oldest):
+            # The client goes on with another answer than the last we saw: that of an earlier
+            # attempt, or one it has changed. Not where another session gave that answer.
+            givers = connection.execute(
+                select(steps.c.session).where(steps.c.head == chained.heads[at + 1])
+            ).scalars()
+            if all(giver == row.id for giver in givers):
+                return _Place(row.id, at, 0)
+        return None
+
+
+def _longest_then_oldest(one: tuple[int, Row[Any]]) -> tuple[int, float, str]:
+    at, row = one
+    return -at, row.began_s, row.id
+
+
+def _parts(heads: Iterable[str]) -> Iterable[list[str]]:
+    listed = list(heads)
+    for begin in range(0, len(listed), _AT_ONCE):
+        yield listed[begin : begin + _AT_ONCE]
+
+
+def _write_messages(connection: Connection, place: _Place, told: list[Told], full: bool) -> None:
+    connection.execute(
+        delete(messages).where(messages.c.session == place.session, messages.c.at >= place.keep)
+    )
+    if not told:
+        return
+    connection.execute(
+        insert(messages),
+        [
+            {
+                "session": place.session,
+                "at": place.keep + index,
+                "role": one.role,
+                "digest": one.digest,
+                "size": one.size,
+                "calls": msgspec.json.encode(one.calls).decode(),
+                "by_system1": one.by_system1,
+                "content": one.content if full else None,
+            }
+            for index, one in enumerate(told)
+        ],
+    )
