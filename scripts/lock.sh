@@ -7,5 +7,5 @@ compile() {
     uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-header "$@"
 }
-compile pyproject.toml --extra learn --group dev -o requirements/dev.lock
+compile pyproject.toml --extra learn --extra local --group dev -o requirements/dev.lock
 compile pyproject.toml -c requirements/dev.lock -o requirements/core.lock
