@@ -102,10 +102,7 @@ def test_a_reflex_that_raises_escalates_and_nothing_of_the_conversation_is_logge
         def decide(self, context: Any, tools: Any, **options: Any) -> Any:
             raise RuntimeError(f"a secret of {context}, {tools}, {options}")
 
-    whole = parcel_reflex
-    broken = Broken(
-        whole.card, whole.identity, whole.effects, whole.predictor, whole.confidence, frozenset()
-    )
+    broken = Broken.from_bytes(parcel_reflex.to_bytes())
     with caplog.at_level(logging.ERROR, "reflexarc.beside"):
         asked = System1(broken, state=tmp_path).ask(request())
     assert (asked.action, asked.reason) == ("escalate", "system1_error")

@@ -5,6 +5,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
 import pytest
 
 import reflexarc
@@ -98,10 +99,8 @@ def test_a_call_that_does_not_fit_its_schema_is_not_made(parcel_reflex: Reflex) 
     narrow = {**tools[0].parameters, "additionalProperties": False, "maxProperties": 0}
     tools[0] = ToolSpec(tools[0].name, tools[0].description, narrow)
     schemas = {**reflex.identity.schemas, tools[0].name: (tools[0].schema_hash,)}
-    identity = type(reflex.identity)(schemas, reflex.identity.prompt, reflex.identity.models)
-    narrowed = Reflex(
-        reflex.card, identity, reflex.effects, reflex.predictor, reflex.confidence, frozenset()
-    )
+    narrowed = Reflex.from_bytes(reflex.to_bytes())
+    narrowed.identity = msgspec.structs.replace(reflex.identity, schemas=schemas)
     decided = narrowed.decide(conversation(5000, 2), tools)
     assert (decided.action, decided.reason, decided.guarantee) == ("escalate", "schema:/", None)
 
