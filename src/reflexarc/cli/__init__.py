@@ -21,6 +21,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "learn": ("learn", "Learn a reflex from sessions."),
     "eval": ("eval", "Judge a reflex on sessions it has not learned from."),
     "serve": ("serve", "Put System 1 in front of an LLM: the gateway."),
+    "off": ("off", "Stop System 1 from acting, at once: everywhere, one tool, or one reflex."),
+    "on": ("on", "Take back what off did."),
+    "replay-test": ("replay_test", "May System 1 act between the turns of a model that thinks?"),
     "sim": ("sim", "An OpenAI-compatible simulated System 2 with the latency of a real one."),
     "demo": ("demo", "A returns desk on four arms: what System 1 saves, and where it errs."),
 }

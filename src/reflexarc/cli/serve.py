@@ -1,5 +1,6 @@
 """`reflexarc serve`: the gateway on a port of this machine."""
 
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,8 @@ from reflexarc.gateway.config import (
     load_config,
 )
 from reflexarc.gateway.serving import listen, serve
-from reflexarc.steps.errors import ArtifactError, ConfigError
+from reflexarc.gateway.state import Registered
+from reflexarc.steps.errors import ConfigError
 
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -56,29 +58,66 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
     default=None,
     help="Environment variable whose value replaces the client's API key.",
 )
+@click.option(
+    "--record",
+    default=None,
+    type=click.Choice(["full", "hashed", "none"]),
+    help="What is kept of each step: by value, by keyed hash, or nothing.  [default: hashed]",
+)
+@click.option(
+    "--canary",
+    default=None,
+    type=click.FloatRange(0, 1),
+    help="live: act for this share of the sessions only.  [default: 1]",
+)
+@click.option(
+    "--audit",
+    default=None,
+    type=click.FloatRange(0, 1),
+    help="live: ask System 2 as well for this share of the acts.  [default: 0.02]",
+)
+@click.option(
+    "--state",
+    default=None,
+    type=click.Path(file_okay=False),
+    help="The directory of the store and of what is switched off.",
+)
 def command(
-    config_path: Path | None, host: str | None, port: int | None, **route_options: Any
+    config_path: Path | None,
+    host: str | None,
+    port: int | None,
+    state: str | None,
+    **route_options: Any,
 ) -> None:
     """Serve the gateway: POST /v1/chat/completions, GET /v1/models, POST /api/v1/reflex, /healthz,
-    /readyz, /metrics. Either --config or --upstream is needed. Ctrl-C stops it."""
+    /readyz, /metrics, /admin. Either --config or --upstream is needed. Ctrl-C stops it."""
     given = {name: value for name, value in route_options.items() if value is not None}
     config = _configuration(config_path, given)
     config = msgspec.structs.replace(
         config,
         host=config.host if host is None else host,
         port=config.port if port is None else port,
+        state=config.state if state is None else state,
     )
     checked(config, "command line" if config_path is None else str(config_path))
+    _check_files(config)
     gateway = Gateway(config)
     listener = listen(config.host, config.port)
     address = cast(tuple[str, int], listener.getsockname())
     shown = config.host if ":" not in config.host else f"[{config.host}]"
-    with listener:
-        try:
-            serve(gateway, listener, lambda: _say(config, f"http://{shown}:{address[1]}"))
-        except ArtifactError as error:
-            raise ConfigError(str(error)) from error
+    local = shown if config.host not in ("0.0.0.0", "::") else "127.0.0.1"
+    registered = Registered(gateway.state.directory, f"http://{local}:{address[1]}", time.time())
+    with listener, registered:
+        serve(gateway, listener, lambda: _say(gateway, f"http://{shown}:{address[1]}"))
     click.echo("stopped")
+
+
+def _check_files(config: GatewayConfig) -> None:
+    """A name that is not there is a slip of the pen. A file that cannot be used is none: then the
+    gateway serves without it, and says so, as it does when that happens while it runs."""
+    for route in config.route:
+        if route.reflex is not None and not Path(route.reflex).exists():
+            raise ConfigError(f"route {route.path}: there is no reflex {route.reflex}")
 
 
 def _configuration(path: Path | None, given: dict[str, Any]) -> GatewayConfig:
@@ -95,12 +134,20 @@ def _configuration(path: Path | None, given: dict[str, Any]) -> GatewayConfig:
     return checked(GatewayConfig(route=(Route(mode=mode, **given),)), "command line")
 
 
-def _say(config: GatewayConfig, base: str) -> None:
+def _say(gateway: Gateway, base: str) -> None:
+    config = gateway.config
     click.echo(f"reflexarc listens on {base}")
     for route in config.route:
         reflex = route.reflex or "no reflex"
+        if route.path in gateway.system1.unusable:
+            reflex = "WITHOUT SYSTEM 1: the reflex cannot be used, see the message above"
         bound = f", error at most {route.max_error:g}" if route.mode == "live" else ""
         click.echo(f"  {base}{route.path} -> {route.upstream}  [{route.mode}{bound}] {reflex}")
     if config.host not in _LOCAL:
         click.echo("  anyone who reaches this address can use it: nothing here asks for a key")
+    if gateway.state.directory is not None:
+        policies = ", ".join(dict.fromkeys(route.record for route in config.route))
+        click.echo(f"  recorded ({policies}) in {gateway.state.directory}")
+    for entry in gateway.acting.switch.off.entries:
+        click.echo(f"  {entry} is OFF, by {entry.who}; reflexarc on switches it on")
     click.echo("Ctrl-C stops it.")

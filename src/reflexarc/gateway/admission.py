@@ -19,13 +19,15 @@ MAX_FIELD_BYTES = 256 * 1024
 
 
 class Admission(msgspec.Struct, frozen=True):
-    """`refusal` is the reason to escalate, None where System 1 may go on."""
+    """`refusal` is the reason to escalate, None where System 1 may go on. `reasoning`: System 2 is
+    asked to think, which it may want to see in later requests."""
 
     refusal: str | None
     model: str = ""
     stream: bool = False
     include_usage: bool = False
     max_tokens: int | None = None
+    reasoning: bool = False
 
 
 def admit(fields: Mapping[str, msgspec.Raw], max_depth: int) -> Admission:
@@ -62,6 +64,7 @@ def admit(fields: Mapping[str, msgspec.Raw], max_depth: int) -> Admission:
         stream=stream,
         include_usage=bool(options.get("include_usage")),
         max_tokens=limits[0] if limits[0] is not None else limits[1],
+        reasoning=values.get("reasoning_effort") not in (None, "none"),
     )
 
 
@@ -93,8 +96,8 @@ def _null_or_auto(value: Any) -> bool:
     return value is None or value == "auto"
 
 
-def _null_or_none(value: Any) -> bool:
-    return value is None or value == "none"
+def _null_or_effort(value: Any) -> bool:
+    return value is None or value in ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
 def _null_or_one(value: Any) -> bool:
@@ -175,9 +178,9 @@ _UNDERSTOOD: Mapping[str, Callable[[Any], bool]] = {
     "top_logprobs": _null_or_zero,
     "response_format": _null_or_text_format,
     "modalities": _null_or_text_modality,
-    # Reasoning off, or the provider's own default: a reflex knows its model's name, and what was
-    # learned was learned under that default.
-    "reasoning_effort": _null_or_none,
+    # Asked for, it escalates unless a replay test showed that turns without it are taken too. Not
+    # said, it is the provider's default, under which what was learned was learned.
+    "reasoning_effort": _null_or_effort,
     "store": _null_or_false,
     "user": _null_or_text,
     "safety_identifier": _null_or_text,

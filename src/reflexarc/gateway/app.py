@@ -11,10 +11,12 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yarl
 
+from reflexarc.gateway.acting import Acting
+from reflexarc.gateway.admin import admin_routes
 from reflexarc.gateway.asgi import (
     Arrival,
     ClientGoneError,
@@ -28,15 +30,21 @@ from reflexarc.gateway.asgi import (
     read_body,
     send_whole,
 )
+from reflexarc.gateway.auditing import Auditor
 from reflexarc.gateway.chat_route import ChatDesk
 from reflexarc.gateway.cold import cold_routes
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.forwarding import Exchange, Forwarder
 from reflexarc.gateway.frames import Native, Observed, ReflexSource, Setup
+from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import RequestIds, own_headers
 from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.recorder import Recorder, RecorderLimits, RecorderSetup
+from reflexarc.gateway.state import State, Tested, open_state
+from reflexarc.gateway.switch import Switch
 from reflexarc.gateway.system1 import System1
 from reflexarc.gateway.unanswered import plain_escalation
+from reflexarc.gateway.watching import Watch
 from reflexarc.steps.errors import ConfigError, InputError, ReflexarcError
 from reflexarc.upstream import Transport, forwarded_request_headers
 from reflexarc.wire.errors import error_body, error_face
@@ -45,8 +53,14 @@ _log = logging.getLogger("reflexarc.gateway")
 
 NATIVE_PATH = "/api/v1/reflex"
 _NONE = b"none"
-_COLD = frozenset({"/healthz", "/readyz", "/metrics"})
-_ALLOWED = {NATIVE_PATH: "POST", **dict.fromkeys(_COLD, "GET, HEAD")}
+_ALLOWED = {
+    NATIVE_PATH: "POST",
+    "/admin/off": "POST",
+    "/admin/on": "POST",
+    "/admin/state": "GET, HEAD",
+    **dict.fromkeys(("/healthz", "/readyz", "/metrics"), "GET, HEAD"),
+}
+"""The gateway's own paths, and the methods they take."""
 
 
 class _Door(NamedTuple):
@@ -78,52 +92,116 @@ class Gateway:
         self._clock_s = clock_s
         variables = os.environ if environment is None else environment
         self._doors = _doors(config, variables)
-        self._ids = RequestIds(secrets.token_hex(4))
+        name = secrets.token_hex(4)
+        self._ids = RequestIds(name)
+        self.state = open_state(config.state, variables)
+        hidden = tuple(route.api_key_env for route in config.route if route.api_key_env)
         self.system1 = System1(
-            Setup(
-                reflexes=[
-                    ReflexSource(route.path, route.reflex, loader)
-                    if loader
-                    else ReflexSource(route.path, route.reflex)
-                    for route in config.route
-                    if route.reflex is not None
-                ],
-                niceness=0 if any(route.mode == "live" for route in config.route) else 10,
-                max_depth=config.limits.json_depth,
-                max_consecutive_acts=config.max_consecutive_acts,
-            ),
+            _setup(config, loader, self.state.secret),
             config.system1,
             clock_s,
-            self.metrics.trouble,
+            self._system1_trouble,
             self._observed,
-            tuple(route.api_key_env for route in config.route if route.api_key_env),
+            hidden,
+        )
+        self.recorder = Recorder(
+            _recorder_setup(config, self.state, name),
+            RecorderLimits(config.store.max_waiting_bytes, config.store.silent_s),
+            clock_s,
+            self.metrics.recorder_trouble,
+            hidden,
+        )
+        self.acting = Acting(
+            name,
+            self.recorder,
+            clock_s,
+            lambda on_change: Switch(self.state.directory, time.time, on_change),
+        )
+        self._tested = Tested(self.state.directory)
+        self._watch = Watch(
+            self.acting.switch,
+            self.acting.health,
+            self.system1,
+            self._tested,
+            [route.reflex for route in config.route if route.reflex is not None],
+            clock_s,
+            lambda taken: self.acting.note("reload", "reflexarc", {"taken_over": taken}),
         )
         self.metrics.watch_system1(lambda: self.system1.state == "up")
-        self._cold = cold_routes(self.system1, self.metrics)
-        self._tenant_key = secrets.token_bytes(16)
+        self.metrics.watch_acting(
+            lambda: self.recorder.well,
+            lambda: len(self.acting.switch.off.entries) + bool(self.acting.health.why_off),
+        )
+        self._cold = cold_routes(
+            self.system1,
+            self.recorder,
+            self.metrics,
+            admin_routes(self.acting, self.state.token, self._modes),
+        )
+        self._keeper = Keeper(name, self.recorder, clock_s)
         self._transport: Transport | None = None
         self._forwarder: Forwarder | None = None
         self._chat: ChatDesk | None = None
 
     async def start(self) -> None:
-        """Opens the transport and starts System 1. Raises an `ArtifactError` for a reflex that
-        cannot be used."""
+        """Opens the transport, starts System 1 and the recorder. What of these fails is done
+        without: requests go to System 2."""
+        await self.recorder.start()
         await self.system1.start()
-        self._transport = Transport(self.config.timeouts, self._clock_s)
-        self._forwarder = Forwarder(self._transport, self.metrics, self._clock_s)
+        transport = Transport(self.config.timeouts, self._clock_s)
+        self._transport = transport
+        self._forwarder = Forwarder(transport, self.metrics, self._clock_s)
         self._chat = ChatDesk(
             self.config,
             self._forwarder,
+            lambda on_answer: Auditor(
+                transport,
+                self.config.limits.observed_bytes,
+                on_answer,
+                lambda: self.metrics.trouble("audit_skipped"),
+            ),
             self.system1,
+            self.acting,
+            self._keeper,
             self.metrics,
             self._clock_s,
-            self._tenant_key,
+            self.state.secret,
+            lambda route: self._tested.of(route.upstream),
         )
+        self._watch.start()
+        self.acting.note("start", "reflexarc", {"routes": self._modes(), "pid": os.getpid()})
 
     async def close(self) -> None:
+        await self._watch.close()
+        if self._chat is not None:
+            await self._chat.auditor.close()
         await self.system1.close()
         if self._transport is not None:
             await self._transport.close()
+        self._keeper.close()
+        self.acting.note("stop", "reflexarc", {"pid": os.getpid()})
+        await self.recorder.close()
+
+    def _modes(self) -> list[dict[str, Any]]:
+        """Each route, and why System 1 may not act there now."""
+        return [
+            {
+                "path": route.path,
+                "mode": route.mode,
+                "reflex": route.reflex,
+                "max_error": route.max_error,
+                "canary": route.canary,
+                "audit": route.audit,
+                "record": route.record,
+                "may_not_act": "mode" if route.mode != "live" else self.acting.why_not(route),
+            }
+            for route in self.config.route
+        ]
+
+    def _system1_trouble(self, kind: str) -> None:
+        self.metrics.trouble(kind)
+        if kind in ("died", "hang"):
+            self.acting.health.replaced()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -146,7 +224,7 @@ class Gateway:
                 kind = "native"
                 self._check_headers(headers)
                 status = await self._native(arrival)
-            elif path in _COLD and method in ("GET", "HEAD"):
+            elif method in _ALLOWED.get(path, "").split(", ") and path != NATIVE_PATH:
                 await self._cold(scope, receive, self._labelled(head.send, request_id, began_s))
                 return
             else:
@@ -263,7 +341,7 @@ class Gateway:
 
     def _observed(self, number: int, observed: Observed) -> None:
         if self._chat is not None:
-            self._chat.observed(number, observed.tool, observed.outcome)
+            self._chat.observed(number, observed)
 
     def _since_ms(self, began_s: float) -> float:
         return (self._clock_s() - began_s) * 1e3
@@ -306,6 +384,34 @@ def _place(error: Exception) -> str:
     """Kind and place of an error without its message, which may quote a conversation."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {last.filename}:{last.lineno} in {last.name}"
+
+
+def _setup(config: GatewayConfig, loader: str | None, secret: bytes) -> Setup:
+    return Setup(
+        reflexes=[
+            ReflexSource(route.path, route.reflex, loader)
+            if loader
+            else ReflexSource(route.path, route.reflex)
+            for route in config.route
+            if route.reflex is not None
+        ],
+        niceness=0 if any(route.mode == "live" for route in config.route) else 10,
+        max_depth=config.limits.json_depth,
+        max_consecutive_acts=config.max_consecutive_acts,
+        secret=secret,
+    )
+
+
+def _recorder_setup(config: GatewayConfig, state: State, name: str) -> RecorderSetup | None:
+    if state.database is None:
+        return None
+    return RecorderSetup(
+        database=state.database,
+        gateway=name,
+        retention_days=config.store.retention_days,
+        max_bytes=config.store.max_bytes,
+        artifacts=[route.reflex for route in config.route if route.reflex is not None],
+    )
 
 
 def _doors(config: GatewayConfig, environment: Mapping[str, str]) -> dict[str, _Door]:

@@ -4,21 +4,28 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 import yarl
 
+from reflexarc.gateway.acting import Acting
 from reflexarc.gateway.asgi import Arrival, Headers, header, send_whole
+from reflexarc.gateway.auditing import Auditor
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.forwarding import Copy, Exchange, Forwarder
-from reflexarc.gateway.frames import Decide, Decided, Observe
-from reflexarc.gateway.labels import decision_label, escalation_label, own_headers
+from reflexarc.gateway.frames import Decide, Decided, Observe, Observed
+from reflexarc.gateway.keeping import Keeper
+from reflexarc.gateway.labels import cost_label, decision_label, escalation_label, own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.system1 import System1
+from reflexarc.gateway.told import Told, told
 from reflexarc.steps.errors import MalformedError
 from reflexarc.upstream import forwarded_request_headers
+from reflexarc.wire.tool_choice import with_tool_choice
 
 _HAND_OVER_AFTER_S = 0.002
+_MAX_OBSERVING = 4096
 # Beyond this a body that only some readers accept is checked beside the event loop.
 _SLOWLY_CHECKED_BYTES = 1024 * 1024
 
@@ -30,26 +37,48 @@ class _AnyObject(msgspec.Struct):
 _object = msgspec.json.Decoder(_AnyObject)
 
 
+class Asked(NamedTuple):
+    """One chat request with what is known of it before System 1 is."""
+
+    route: Route
+    exchange: Exchange
+    told: Told
+    tenant: bytes
+    number: int
+
+
 class ChatDesk:
-    """Handles chat requests of every route. `tenant_key` makes tenants' names unguessable."""
+    """Handles chat requests of every route. `tenant_key` makes tenants' names unguessable;
+    `tested` tells the models of a route whose provider passed the replay test."""
 
     def __init__(
         self,
         config: GatewayConfig,
         forwarder: Forwarder,
+        auditor_of: Callable[[Callable[[int, Copy | None], None]], Auditor],
         system1: System1,
+        acting: Acting,
+        keeper: Keeper,
         metrics: Metrics,
         clock_s: Callable[[], float],
         tenant_key: bytes,
+        tested: Callable[[Route], tuple[str, ...]],
     ) -> None:
         self._limits = config.limits
         self._forwarder = forwarder
         self._system1 = system1
+        self._acting = acting
+        self._keeper = keeper
         self._metrics = metrics
         self._clock_s = clock_s
         self._tenant_key = tenant_key
-        # Which route's comparison an id belongs to, for the counters.
-        self._observing: dict[int, str] = {}
+        self._tested = tested
+        self.auditor = auditor_of(self._audit_answered)
+        # Which route's comparison an id belongs to, and whether it is an audit's.
+        self._observing: dict[int, tuple[str, bool]] = {}
+        self._auditing: dict[int, tuple[str, str]] = {}
+        # Upstreams that refused a forced tool_choice: they are not asked again.
+        self._not_forcible: set[str] = set()
 
     async def answer(
         self,
@@ -74,48 +103,70 @@ class ChatDesk:
             request_id=arrival.request_id,
             label=_fixed(route.mode.encode()),
         )
+        asked = Asked(
+            route, exchange, told(arrival.headers), self.tenant(arrival.headers), arrival.number
+        )
         if route.mode == "off":
-            return await self._forwarder.forward(exchange, arrival)
+            return await self._pass_on(asked, arrival)
         refusal = "no_reflex" if route.reflex is None else "encoded_body" if encoded else None
         if refusal is not None:
             self._escalate(route, exchange, refusal)
-            return await self._forwarder.forward(exchange, arrival)
-        request = Decide(
-            id=arrival.number,
-            reflex=route.path,
-            tenant=self.tenant(arrival.headers),
-            respond=route.mode == "live",
-            max_error=route.max_error,
-            expires_s=arrival.began_s + route.deadline_ms / 1e3 if route.mode == "live" else 0.0,
-        )
+            return await self._pass_on(asked, arrival, refusal)
         if route.mode == "shadow":
-            return await self._shadow(route, exchange, request, arrival)
-        return await self._live(route, exchange, request, arrival)
+            return await self._look_on(asked, arrival)
+        obstacle = "off:header" if asked.told.off else self._acting.why_not(route)
+        if obstacle is not None:
+            self._escalate(route, exchange, obstacle)
+            return await self._look_on(asked, arrival, obstacle)
+        return await self._live(asked, arrival)
 
     def tenant(self, headers: Headers) -> bytes:
         """Stands for the client's key; contexts are never shared between keys."""
         key = header(headers, b"authorization") or header(headers, b"api-key") or b""
         return hashlib.blake2b(key, key=self._tenant_key, digest_size=16).digest()
 
-    def observed(self, number: int, tool: str, outcome: str) -> None:
-        route = self._observing.pop(number, None)
-        if route is not None:
-            self._metrics.shadow(route, tool, outcome)
+    def observed(self, number: int, observed: Observed) -> None:
+        known = self._observing.pop(number, None)
+        if known is None:
+            return
+        route, audit = known
+        if audit:
+            self._metrics.audit(route, observed.tool, observed.outcome)
+            self._keeper.audited(number, route, observed.tool, observed.outcome)
+            return
+        self._metrics.shadow(route, observed.tool, observed.outcome)
+        self._keeper.judged(number, observed.predictions)
 
-    async def _shadow(
-        self, route: Route, exchange: Exchange, request: Decide, arrival: Arrival
-    ) -> int:
+    async def _pass_on(self, asked: Asked, arrival: Arrival, reason: str = "") -> int:
+        """To System 2, without System 1."""
+        exchange = asked.exchange
+        if asked.route.record != "none":
+            exchange.copy = Copy(self._limits.observed_bytes)
+        status = await self._forwarder.forward(exchange, arrival)
+        self._keep(asked, status, None, reason)
+        return status
+
+    async def _look_on(self, asked: Asked, arrival: Arrival, obstacle: str = "") -> int:
+        """To System 2, System 1 looking on. `obstacle` is why it may not act in live mode."""
+        route, exchange = asked.route, asked.exchange
         shadow = _Shadow(self._limits.observed_bytes, self.without_decision)
-        body = exchange.body or b""
+        request = self._request(asked, respond=False)
 
         def hand_over() -> None:
-            shadow.decision = self._system1.ask(request, body)
-            shadow.decision.add_done_callback(lambda done: self._count(route, done.result()))
+            shadow.decision = self._system1.ask(request, exchange.body or b"")
+            shadow.decision.add_done_callback(decided)
+
+        def decided(done: "asyncio.Future[tuple[Decided, bytes] | None]") -> None:
+            got = done.result()
+            if not obstacle:
+                self._count(route, got)
+            self._keeper.decided(asked.number, got[0] if got is not None else None)
 
         # An LLM takes its time; whatever answers sooner than this should not find System 1 at work
         # on the core it needs.
         handing = asyncio.get_running_loop().call_later(_HAND_OVER_AFTER_S, hand_over)
-        exchange.label = shadow.label
+        if not obstacle:
+            exchange.label = shadow.label
         exchange.copy = shadow.copy
         try:
             status = await self._forwarder.forward(exchange, arrival)
@@ -123,59 +174,164 @@ class ChatDesk:
             handing.cancel()
         if shadow.decision is None:
             hand_over()
-        answer = shadow.copy.body
-        if answer is not None and shadow.may_come:
-            self._observing[request.id] = route.path
-            self._system1.observe(
-                Observe(
-                    id=request.id,
-                    status=status,
-                    content_type=shadow.copy.content_type,
-                    content_encoding=shadow.copy.content_encoding,
-                ),
-                answer,
-            )
-            while len(self._observing) > 4096:  # comparisons a lost process never answered
-                del self._observing[next(iter(self._observing))]
+        self._keep(asked, status, shadow.decided, obstacle, hold=not shadow.is_decided)
+        if shadow.may_come:
+            self._observe(asked, status, audit=False)
         return status
 
-    async def _live(
-        self, route: Route, exchange: Exchange, request: Decide, arrival: Arrival
-    ) -> int:
-        decided, answer, reason = await self._decide_in_time(route, exchange, request)
+    async def _live(self, asked: Asked, arrival: Arrival) -> int:
+        route, exchange = asked.route, asked.exchange
+        decided, answer, reason = await self._decide_in_time(asked)
+        if decided is not None and decided.action == "act" and answer:
+            # What was switched off since it was asked is off.
+            obstacle = self._acting.why_not(route, decided.tool)
+            if obstacle is None:
+                return await self._act(asked, decided, answer, arrival)
+            decided = msgspec.structs.replace(decided, action="escalate", reason=obstacle)
+        if decided is not None and decided.action == "partial":
+            forced = with_tool_choice(exchange.body or b"", decided.tool)
+            obstacle = self._acting.why_not(route, decided.tool)
+            if obstacle is None and (forced is None or route.upstream in self._not_forcible):
+                obstacle = "partial_refused"
+            if obstacle is None and forced is not None:
+                return await self._force(asked, decided, forced, arrival)
+            decided = msgspec.structs.replace(decided, action="escalate", reason=str(obstacle))
         if decided is None:
             self._escalate(route, exchange, reason)
         else:
             self._count(route, (decided, answer))
             exchange.label = _fixed(decision_label("live", decided))
-            if decided.action == "act" and answer:
-                total_ms = (self._clock_s() - exchange.began_s) * 1e3
-                own = own_headers(
-                    exchange.request_id,
-                    exchange.label(),
-                    reflexarc=total_ms,
-                    system1=decided.decide_ms,
-                )
-                if decided.stream:
-                    own.append((b"cache-control", b"no-cache"))
-                kind = (
-                    b"text/event-stream; charset=utf-8" if decided.stream else b"application/json"
-                )
-                await send_whole(arrival.send, 200, own, answer, kind)
-                return 200
-        return await self._forwarder.forward(exchange, arrival)
+        exchange.copy = Copy(self._limits.observed_bytes)
+        status = await self._forwarder.forward(exchange, arrival)
+        self._keep(asked, status, decided, reason)
+        if decided is not None:
+            self._observe(asked, status, audit=False)
+        return status
 
-    async def _decide_in_time(
-        self, route: Route, exchange: Exchange, request: Decide
-    ) -> tuple[Decided | None, bytes, str]:
+    async def _act(self, asked: Asked, decided: Decided, answer: bytes, arrival: Arrival) -> int:
+        route, exchange = asked.route, asked.exchange
+        self._count(route, (decided, answer))
+        exchange.label = _fixed(decision_label("live", decided))
+        self._acting.acted(route, decided, asked.tenant.hex(), exchange.request_id)
+        total_ms = (self._clock_s() - exchange.began_s) * 1e3
+        own = own_headers(
+            exchange.request_id,
+            exchange.label(),
+            reflexarc=total_ms,
+            system1=decided.decide_ms,
+        )
+        own.append((b"x-reflexarc-cost", cost_label(decided.prompt_tokens, decided.audit)))
+        if decided.stream:
+            own.append((b"cache-control", b"no-cache"))
+        kind = "text/event-stream; charset=utf-8" if decided.stream else "application/json"
+        await send_whole(arrival.send, 200, own, answer, kind.encode())
+        self._keeper.ended(
+            route, exchange, asked.number, asked.tenant.hex(), asked.told,
+            by="system1", status=200, answer=answer, content_type=kind, decided=decided,
+        )  # fmt: skip
+        if decided.audit:
+            self._auditing[asked.number] = (route.path, decided.tool)
+            self.auditor.ask(asked.number, exchange)
+        return 200
+
+    async def _force(
+        self, asked: Asked, decided: Decided, forced: bytes, arrival: Arrival
+    ) -> int:
+        """To System 2, told which tool to call. What it then does says nothing of what it would
+        have done by itself, and is compared with nothing."""
+        route, exchange = asked.route, asked.exchange
+        refused = msgspec.structs.replace(decided, action="escalate", reason="partial_refused")
+        exchange.forced = forced
+        exchange.copy = Copy(self._limits.observed_bytes)
+        exchange.label = lambda: decision_label(
+            "live", refused if exchange.forced_refused else decided
+        )
+        self._acting.acted(route, decided, asked.tenant.hex(), exchange.request_id)
+        status = await self._forwarder.forward(exchange, arrival)
+        if exchange.forced_refused:
+            decided = refused
+            self._acting.note("partial_refused", "upstream", {"number": asked.number})
+            if status < 400:  # else it was the request itself that was wrong
+                self._not_forcible.add(route.upstream)
+        self._count(route, (decided, b""))
+        self._keep(asked, status, decided, "")
+        return status
+
+    def _audit_answered(self, number: int, copy: Copy | None) -> None:
+        known = self._auditing.pop(number, None)
+        if known is None:
+            return
+        route, tool = known
+        if copy is None or copy.body is None:
+            self._metrics.audit(route, tool, "upstream_failed")
+            self._keeper.audited(number, route, tool, "upstream_failed")
+            return
+        self._show(number, route, 200, copy, copy.body, audit=True)
+
+    def _observe(self, asked: Asked, status: int, *, audit: bool) -> None:
+        """Shows System 1 what System 2 answered."""
+        copy = asked.exchange.copy
+        if copy is not None and copy.body is not None:
+            self._show(asked.number, asked.route.path, status, copy, copy.body, audit=audit)
+
+    def _show(
+        self, number: int, route: str, status: int, copy: Copy, body: bytes, *, audit: bool
+    ) -> None:
+        self._observing[number] = (route, audit)
+        self._system1.observe(
+            Observe(
+                id=number,
+                status=status,
+                content_type=copy.content_type,
+                content_encoding=copy.content_encoding,
+            ),
+            body,
+        )
+        while len(self._observing) > _MAX_OBSERVING:  # comparisons a lost process never answered
+            del self._observing[next(iter(self._observing))]
+
+    def _keep(
+        self, asked: Asked, status: int, decided: Decided | None, reason: str, *, hold: bool = False
+    ) -> None:
+        copy = asked.exchange.copy
+        self._keeper.ended(
+            asked.route, asked.exchange, asked.number, asked.tenant.hex(), asked.told,
+            by="system2" if asked.exchange.head_s else "gateway",
+            status=status,
+            answer=copy.kept if copy is not None else b"",
+            content_type=copy.content_type if copy is not None else "",
+            decided=decided, reason=reason, hold=hold,
+        )  # fmt: skip
+
+    def _request(self, asked: Asked, *, respond: bool) -> Decide:
+        route = asked.route
+        return Decide(
+            id=asked.number,
+            reflex=route.path,
+            tenant=asked.tenant,
+            respond=respond,
+            max_error=route.max_error,
+            expires_s=asked.exchange.began_s + route.deadline_ms / 1e3 if respond else 0.0,
+            session=asked.told.session,
+            canary=route.canary,
+            audit=route.audit,
+            tested=self._tested(route),
+            partial=respond and route.partial == "force_tool_choice",
+        )
+
+    async def _decide_in_time(self, asked: Asked) -> tuple[Decided | None, bytes, str]:
         """The decision, or None and the reason to escalate."""
-        asked = self._system1.ask(request, exchange.body or b"")
+        route, exchange = asked.route, asked.exchange
+        waiting = self._system1.ask(self._request(asked, respond=True), exchange.body or b"")
         left_s = route.deadline_ms / 1e3 - (self._clock_s() - exchange.began_s)
         try:
-            got = await asyncio.wait_for(asked, max(left_s, 0.0))
+            got = await asyncio.wait_for(waiting, max(left_s, 0.0))
         except TimeoutError:
             self._metrics.trouble("deadline")
+            self._acting.health.decision(failed=True)
             return None, b"", "deadline"
+        failed = got is not None and (got[0].failed or got[0].reason == "deadline")
+        self._acting.health.decision(failed=failed)
         if got is None:
             return None, b"", self.without_decision()
         return got[0], got[1], ""
@@ -208,6 +364,16 @@ class _Shadow:
         self.without = without
         self.decision: asyncio.Future[tuple[Decided, bytes] | None] | None = None
         self.copy = Copy(observed_bytes)
+
+    @property
+    def is_decided(self) -> bool:
+        return self.decision is not None and self.decision.done()
+
+    @property
+    def decided(self) -> Decided | None:
+        """The decision, if it is there already."""
+        got = self.decision.result() if self.decision is not None and self.is_decided else None
+        return got[0] if got is not None else None
 
     @property
     def may_come(self) -> bool:

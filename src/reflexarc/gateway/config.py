@@ -11,11 +11,13 @@ import yarl
 
 from reflexarc.gateway.system1 import System1Limits
 from reflexarc.steps.errors import ConfigError
+from reflexarc.store.records import Policy
 from reflexarc.upstream import Timeouts
 
 Mode = Literal["off", "shadow", "live"]
 DEFAULT_PORT = 8411
 DEFAULT_MAX_ERROR = 0.05
+_GIB = 1024**3
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,6 +38,11 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     System 1 nothing, `shadow` compares it with System 2, `live` lets it act within `max_error`.
     `deadline_ms` bounds the wait for a decision in live mode. `api_key_env` names an environment
     variable whose value replaces the client's key.
+
+    `record`: what is kept of each step, by value (`full`), by keyed hash, or not at all. `canary`:
+    the share of sessions that live mode acts for. `audit`: the share of acts that System 2 is asked
+    about as well, to see that they still hold. `partial`: whether System 2 may be told which tool
+    to call where only free text is missing.
     """
 
     upstream: str
@@ -46,10 +53,27 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deadline_ms: float = 5.0
     dialect: str = "chat"
     api_key_env: str | None = None
+    record: Policy = "hashed"
+    canary: float = 1.0
+    audit: float = 0.02
+    partial: Literal["off", "force_tool_choice"] = "off"
+
+
+class StoreLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is recorded goes after `retention_days`, and before, oldest first, past `max_bytes`.
+    What waits to be written past `max_waiting_bytes` is dropped; a recorder silent for `silent_s`
+    counts as down."""
+
+    retention_days: float = 30.0
+    max_bytes: int = 2 * _GIB
+    max_waiting_bytes: int = 64 * 1024 * 1024
+    silent_s: float = 2.0
 
 
 class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of `reflexarc.toml`. `grace_s`: how long requests in flight may take at the end."""
+    """All of `reflexarc.toml`. `grace_s`: how long requests in flight may take at the end.
+    `state`: the directory of the store, of what is switched off, of keys; None takes the usual
+    one."""
 
     route: tuple[Route, ...]
     host: str = "127.0.0.1"
@@ -59,10 +83,11 @@ class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     system1: System1Limits = System1Limits()
+    store: StoreLimits = StoreLimits()
+    state: str | None = None
 
 
-_OWN_PATHS = ("/healthz", "/readyz", "/metrics", "/api/v1")
-_GIB = 1024**3
+_OWN_PATHS = ("/admin", "/healthz", "/readyz", "/metrics", "/api/v1")
 _WEEK_S = 7 * 24 * 3600
 # Inclusive. A body crosses to System 1 with its length in 32 bits; deeper JSON than 500 levels
 # overruns Python's stack; a socket timeout of 0 would mean none.
@@ -82,6 +107,11 @@ _RANGES: dict[str, tuple[float, float]] = {
     "start_s": (0.001, _WEEK_S),
     "max_waiting": (1, 1_000_000),
     "max_waiting_bytes": (1, 64 * _GIB),
+    "canary": (0, 1),
+    "audit": (0, 1),
+    "retention_days": (0.01, 36_500),
+    "max_bytes": (1024**2, 64 * 1024 * _GIB),
+    "silent_s": (0.1, _WEEK_S),
 }
 
 
@@ -181,6 +211,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "limits": Limits,
     "timeouts": Timeouts,
     "system1": System1Limits,
+    "store": StoreLimits,
 }
 
 

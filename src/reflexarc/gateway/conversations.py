@@ -56,7 +56,8 @@ class ReflexLike(Protocol):
 class Conversation(msgspec.Struct):
     """Work done for one chain of messages. `acts_in_a_row` counts System 1's own turns at its
     end; `reused` the messages that an earlier request had already paid for; `last_role` who spoke
-    last."""
+    last. `opening` stands for all up to the first message of a user: what every request of a
+    conversation shares. `thinking`: a turn carries a model's thinking."""
 
     context: ContextLike
     head: bytes
@@ -65,6 +66,8 @@ class Conversation(msgspec.Struct):
     acts_in_a_row: int = 0
     reused: int = 0
     last_role: str = ""
+    opening: bytes = b""
+    thinking: bool = False
 
 
 def chain(messages: Sequence[msgspec.Raw], start: bytes = b"") -> list[bytes]:
@@ -124,12 +127,15 @@ class Conversations:
             self._bytes -= known.bytes_read
         known.reused = done
         if messages:
-            known.context.extend(messages)
+            known.context.extend([_without_thinking(message) for message in messages])
             known.head = digests[-1]
             known.messages = len(raws)
             known.last_role = messages[-1].role
             known.bytes_read += new_bytes
-            for message in messages:
+            for digest, message in zip(digests[done:], messages, strict=True):
+                known.thinking = known.thinking or message.thinking
+                if message.role == "user" and not known.opening:
+                    known.opening = digest
                 if message.role == "assistant":
                     acted = any(c.id.startswith(CALL_ID_PREFIX) for c in message.tool_calls)
                     known.acts_in_a_row = known.acts_in_a_row + 1 if acted else 0
@@ -145,3 +151,9 @@ class Conversations:
         while len(self._known) > self._max_contexts or self._bytes > self._max_bytes:
             _, dropped = self._known.popitem(last=False)
             self._bytes -= dropped.bytes_read
+
+
+def _without_thinking(message: Message) -> Message:
+    """As the reflex reads it. Whether one may act between such turns is the provider's to say,
+    and is judged beside the reflex."""
+    return msgspec.structs.replace(message, thinking=False) if message.thinking else message

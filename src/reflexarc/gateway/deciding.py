@@ -63,6 +63,7 @@ class Decider:
         self._setup = setup
         self._clock_s = clock_s
         self._unix_time = unix_time
+        self._thinking: set[tuple[str, str]] = set()
         self._pending: OrderedDict[int, Decided | tuple[Decided, ProposedCall]] = OrderedDict()
 
     def decide(self, request: Decide, body: bytes) -> tuple[Decided, bytes]:
@@ -79,7 +80,7 @@ class Decider:
         acts = decision.action == "act" and call is not None
         decided = Decided(
             id=request.id,
-            action="act" if acts else "escalate",
+            action=decision.action,
             reason=decision.reason,
             tool=call.name if call is not None else "",
             confidence=decision.confidence,
@@ -87,12 +88,46 @@ class Decider:
             stream=judged.admission.stream,
             decide_ms=(self._clock_s() - began_s) * 1e3,
         )
-        if not request.respond:
-            self._remember(decided, call if acts else None)
+        self._remember(decided, call if acts else None)
+        if decision.action == "partial" and call is not None:
+            return msgspec.structs.replace(
+                decided,
+                key=act_key(body, loaded),
+                reflex=loaded.digest.hex(),
+                call=_digest(call_key(call.name, call.arguments)),
+                guarantee=decision.guarantee,
+            ), b""
+        if call is None or not acts or not request.respond:
             return decided, b""
-        if call is None or not acts:
-            return decided, b""
-        return decided, self._answer(judged.admission, call, loaded, body)
+        turn = ActedTurn(
+            key=act_key(body, loaded),
+            created_s=int(self._unix_time()),
+            model=judged.admission.model,
+            name=call.name,
+            arguments=call.arguments,
+            prompt_tokens=estimated_tokens(len(body)),
+        )
+        decided = msgspec.structs.replace(
+            decided,
+            key=turn.key,
+            reflex=loaded.digest.hex(),
+            call=_digest(call_key(call.name, call.arguments)),
+            guarantee=decision.guarantee,
+            audit=self._draw(b"audit", turn.key.encode()) < request.audit,
+            prompt_tokens=turn.prompt_tokens,
+        )
+        if judged.admission.stream:
+            return decided, completion_stream(turn, judged.admission.include_usage)
+        return decided, completion(turn)
+
+    def heard(self, reflex: str, model: str) -> None:
+        """System 2 answered with thinking: from now on it may want it back."""
+        self._thinking.add((reflex, model))
+
+    def _draw(self, what: bytes, of: bytes) -> float:
+        """In [0, 1), the same for the same, and not to be foreseen without the secret."""
+        digest = hashlib.blake2b(of, key=self._setup.secret[:64], person=what, digest_size=8)
+        return int.from_bytes(digest.digest(), "big") / 2**64
 
     def observe(self, request: Observe, body: bytes) -> Observed | None:
         """Compares what System 2 answered with what System 1 would have done; None where the
@@ -125,6 +160,8 @@ class Decider:
             admission = admit(fields, self._setup.max_depth)
             if admission.refusal is not None:
                 return Judged(Decision("escalate", admission.refusal), admission)
+            if admission.reasoning and admission.model not in request.tested:
+                return Judged(Decision("escalate", "field:reasoning_effort"), admission)
             tools = self.tools.read(fields["tools"])
             if tools.refusal is not None:
                 return Judged(Decision("escalate", tools.refusal), admission)
@@ -142,11 +179,14 @@ class Decider:
         except MalformedError:
             return Judged(Decision("escalate", "malformed_body"), Admission(None))
         decision = self.decision(
-            loaded, conversation, tools, model=admission.model, max_error=request.max_error
-        )
+            loaded, conversation, tools,
+            model=admission.model, max_error=request.max_error, partials=request.partial,
+        )  # fmt: skip
         self.conversations.keep(request.tenant, request.reflex, conversation)
-        if decision.action == "act":
+        if decision.action != "escalate":
             reason = self._obstacle(decision, tools, conversation, admission.max_tokens)
+            if reason is None:
+                reason = self._not_here(request, admission, conversation)
             if reason is not None:
                 decision = msgspec.structs.replace(decision, action="escalate", reason=reason)
         return Judged(decision, admission)
@@ -197,35 +237,37 @@ class Decider:
         call = decision.call
         if reason is not None or call is None:
             return reason
-        fault = tools.fault(call.name, call.arguments)
+        fault = tools.fault(call.name, call.arguments, frozenset(decision.open))
         if fault is not None:
             return f"schema:{fault[0]}"
-        if max_tokens is not None:
+        if max_tokens is not None and decision.action == "act":
             # A token holds at least one byte, so this many are always enough.
             most = len(msgspec.json.encode(call.arguments)) + len(call.name) + _CALL_OVERHEAD_TOKENS
             if max_tokens < most:
                 return "field:max_tokens"
         return None
 
-    def _answer(
-        self, admission: Admission, call: ProposedCall, loaded: Loaded, body: bytes
-    ) -> bytes:
-        turn = ActedTurn(
-            key=act_key(body, loaded),
-            created_s=int(self._unix_time()),
-            model=admission.model,
-            name=call.name,
-            arguments=call.arguments,
-            prompt_tokens=estimated_tokens(len(body)),
-        )
-        if admission.stream:
-            return completion_stream(turn, admission.include_usage)
-        return completion(turn)
+    def _not_here(
+        self, request: Decide, admission: Admission, conversation: Conversation
+    ) -> str | None:
+        """Why a call that could be made is left to System 2 on this route, in this session."""
+        thinks = conversation.thinking or (request.reflex, admission.model) in self._thinking
+        if thinks and admission.model not in request.tested:
+            # A turn of System 1 holds no thinking, and none is ever made up.
+            return "thinking"
+        session = (request.session or "").encode() or conversation.opening
+        if request.canary < 1 and self._draw(b"canary", request.tenant + session) >= request.canary:
+            return "canary"
+        return None
 
     def _remember(self, decided: Decided, call: ProposedCall | None) -> None:
         self._pending[decided.id] = decided if call is None else (decided, call)
         if len(self._pending) > _MAX_PENDING:
             self._pending.popitem(last=False)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def act_key(body: bytes, loaded: Loaded) -> str:

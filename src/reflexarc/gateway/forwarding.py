@@ -24,6 +24,8 @@ from reflexarc.wire.sse import data_event
 _WATCH_AFTER_S = 0.2
 _CLIENT_GONE_STATUS = 499
 _REPLACED = frozenset({b"x-reflexarc-decision"})
+# How upstreams say that they do not take a request as it is.
+_REFUSALS = frozenset({400, 422})
 _BODILESS = frozenset({204, 304})
 # What the server would not write: it comes to light before the head is begun.
 _bad_name = re.compile(rb"[\x00-\x20()<>@,;:\\\[\]={}\"\x7f]")
@@ -32,7 +34,10 @@ _bad_value = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 class Exchange(msgspec.Struct):
     """One request on its way. `began_s` is when it arrived; `label` gives the decision as it
-    stands when the answer's head is sent; `copy`, where given, takes the answer's bytes."""
+    stands when the answer's head is sent; `copy`, where given, takes the answer's bytes. `sent_s`
+    and `head_s`, once known: when it was sent on, when the answer's head came. `forced`, where
+    given, is sent in place of `body`; where the upstream refuses it (`forced_refused`) the body
+    itself is sent once."""
 
     route: str
     method: str
@@ -43,6 +48,10 @@ class Exchange(msgspec.Struct):
     request_id: bytes
     label: Callable[[], bytes]
     copy: "Copy | None" = None
+    sent_s: float = 0.0
+    head_s: float = 0.0
+    forced: bytes | None = None
+    forced_refused: bool = False
 
 
 class Copy:
@@ -72,6 +81,11 @@ class Copy:
             self._parts.append(chunk)
         else:
             self._parts.clear()
+
+    @property
+    def kept(self) -> bytes:
+        """What is kept of it, complete or not."""
+        return b"".join(self._parts)
 
     @property
     def body(self) -> bytes | None:
@@ -106,13 +120,20 @@ class Forwarder:
             watch.stop()
 
     async def _forward(self, exchange: Exchange, send: Send, watch: "_ClientWatch") -> int:
-        sent_s = self._clock_s()
+        exchange.sent_s = sent_s = self._clock_s()
         answer: Answer | None = None
         try:
+            body = exchange.body if exchange.forced is None else exchange.forced
             answer = await self._transport.send(
-                exchange.method, exchange.url, exchange.headers, exchange.body
+                exchange.method, exchange.url, exchange.headers, body
             )
-            head_s = self._clock_s()
+            if exchange.forced is not None and answer.status in _REFUSALS:
+                answer.release()
+                exchange.forced_refused = True
+                answer = await self._transport.send(
+                    exchange.method, exchange.url, exchange.headers, exchange.body
+                )
+            exchange.head_s = head_s = self._clock_s()
             _check_head(answer)
             # The head waits for the first byte: until then a failure still has its own status.
             chunk = await answer.next_chunk()

@@ -9,6 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from reflexarc.reflex.decision import Guarantee
+from reflexarc.store.records import Prediction
+
 _LENGTHS = struct.Struct("<II")
 
 
@@ -23,7 +26,8 @@ class ReflexSource(msgspec.Struct, frozen=True):
 
 class Setup(msgspec.Struct, frozen=True, tag=True):
     """First frame to the process. `niceness` is added to its own: where no route is live, nobody
-    waits for it, and it must not take a core from the requests it looks at."""
+    waits for it, and it must not take a core from the requests it looks at. `secret` keys the draws
+    of sessions and of audits, which no client may foresee."""
 
     reflexes: list[ReflexSource]
     niceness: int = 0
@@ -33,13 +37,18 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
     max_session_bytes: int = 256 * 1024 * 1024
     max_depth: int = 128
     max_consecutive_acts: int = 20
+    secret: bytes = b""
 
 
 class Decide(msgspec.Struct, frozen=True, tag=True):
-    """A chat request's body to decide on. `respond` asks for the answer's bytes (live mode);
-    without it the decision is kept until an `Observe` of the same id. Past `expires_s` nobody waits
-    any more (0: never); it is a reading of `time.perf_counter`, which processes of one machine
-    share."""
+    """A chat request's body to decide on. `respond` asks for the answer's bytes (live mode). The
+    decision is kept until an `Observe` of the same id. Past `expires_s` nobody waits any more (0:
+    never); it is a reading of `time.perf_counter`, which processes of one machine share.
+
+    `session` names the conversation where the client did. Of all sessions the share `canary` may
+    be acted for, of all acts the share `audit` is put to System 2 too. `tested` names the models
+    whose provider takes turns without thinking between turns with it. `partial`: where only free
+    text is missing, say so."""
 
     id: int
     reflex: str
@@ -47,6 +56,11 @@ class Decide(msgspec.Struct, frozen=True, tag=True):
     respond: bool
     max_error: float
     expires_s: float = 0.0
+    session: str | None = None
+    canary: float = 1.0
+    audit: float = 0.0
+    tested: tuple[str, ...] = ()
+    partial: bool = False
 
 
 class Observe(msgspec.Struct, frozen=True, tag=True):
@@ -68,22 +82,19 @@ class Native(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
-    """Every reflex is loaded."""
+    """Reflexes are loaded. `unusable` says of the others why they are not."""
 
-
-class Failed(msgspec.Struct, frozen=True, tag=True):
-    """A reflex could not be loaded; the process ends."""
-
-    code: str
-    message: str
+    unusable: dict[str, str] = {}
 
 
 class Decided(msgspec.Struct, frozen=True, tag=True):
     """The body is the answer's bytes if asked for and `action` is act. `failed`: the reflex
-    raised, and the decision is an escalation for that reason."""
+    raised, and the decision is an escalation for that reason. Of an act: `key` stands for request
+    and reflex (the call's id is cut from it), `reflex` is the artifact's digest, `call` the digest
+    of tool and arguments, `audit` whether System 2 is to be asked as well."""
 
     id: int
-    action: Literal["act", "escalate"]
+    action: Literal["act", "partial", "escalate"]
     reason: str
     tool: str = ""
     confidence: float = 0.0
@@ -91,14 +102,22 @@ class Decided(msgspec.Struct, frozen=True, tag=True):
     stream: bool = False
     failed: bool = False
     decide_ms: float = 0.0
+    key: str = ""
+    reflex: str = ""
+    call: str = ""
+    guarantee: Guarantee | None = None
+    audit: bool = False
+    prompt_tokens: int = 0
 
 
 class Observed(msgspec.Struct, frozen=True, tag=True):
-    """`tool` is what System 1 would have called, or where it escalated what System 2 called."""
+    """`tool` is what System 1 would have called, or where it escalated what System 2 called.
+    `predictions`: one per call of System 2's, or for its message."""
 
     id: int
     outcome: Literal["agree", "disagree", "escalate", "unreadable"]
     tool: str
+    predictions: list[Prediction] = []
 
 
 class NativeReply(msgspec.Struct, frozen=True, tag=True):
@@ -112,7 +131,7 @@ class NativeReply(msgspec.Struct, frozen=True, tag=True):
 
 
 ToWorker = Setup | Decide | Observe | Native
-FromWorker = Ready | Failed | Decided | Observed | NativeReply
+FromWorker = Ready | Decided | Observed | NativeReply
 
 _encoder = msgspec.msgpack.Encoder()
 _to_worker: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
@@ -121,8 +140,13 @@ _from_worker: msgspec.msgpack.Decoder[FromWorker] = msgspec.msgpack.Decoder(From
 
 def frame(head: ToWorker | FromWorker, body: bytes = b"") -> list[bytes]:
     """The pieces to write, so that a large body is not copied to be framed."""
+    return frame_of(head, body)
+
+
+def frame_of(head: msgspec.Struct, *bodies: bytes) -> list[bytes]:
+    """The same for a head of any kind; several bodies cross as one."""
     encoded = _encoder.encode(head)
-    return [_LENGTHS.pack(len(encoded), len(body)) + encoded, body]
+    return [_LENGTHS.pack(len(encoded), sum(map(len, bodies))) + encoded, *bodies]
 
 
 class FrameReader:

@@ -8,6 +8,8 @@ Grammar of `x-reflexarc-decision`, items separated by `; `, the first one the ro
     shadow; act; TOOL; CONFIDENCE                    what live mode would have done
     shadow; escalate; REASON
     live; act; TOOL; CONFIDENCE; max_error=BOUND     answered by System 1
+    live; partial; TOOL; CONFIDENCE                  System 2 was told to call TOOL: `tool_choice`
+                                                     of the request it was sent is changed
     live; escalate; REASON                           answered by System 2
 
 TOOL and REASON are cut to 120 characters and then percent-encoded outside `A-Za-z0-9_.:/-`: clients
@@ -48,14 +50,21 @@ def decision_label(mode: str, decided: Decided | None) -> bytes:
         return f"{mode}; pending".encode()
     if decided.action == "escalate":
         return escalation_label(mode, decided.reason)
-    label = f"{mode}; act; {_quoted(decided.tool)}; {decided.confidence:.2f}"
-    if mode == "live":
+    label = f"{mode}; {decided.action}; {_quoted(decided.tool)}; {decided.confidence:.2f}"
+    if mode == "live" and decided.action == "act":
         label += f"; max_error={decided.max_error:g}"
     return label.encode()
 
 
 def escalation_label(mode: str, reason: str) -> bytes:
     return f"{mode}; escalate; {_quoted(reason)}".encode()
+
+
+def cost_label(prompt_tokens: int, audit: bool) -> bytes:
+    """`x-reflexarc-cost` of an act: what it really cost, beside what its `usage` says. System 2
+    was not asked, so nothing; an audit's cost is System 2's, and known when it has answered."""
+    label = f"usd=0; prompt_tokens_estimated={prompt_tokens}"
+    return (f"{label}; audit=pending" if audit else label).encode()
 
 
 def timing_label(**durations_ms: float) -> bytes:

@@ -44,9 +44,31 @@ class Metrics:
             ("route", "tool", "outcome"),
             registry=self._registry,
         )
+        self._audits = Counter(
+            "reflexarc_audits",
+            "Acts that System 2 was asked about as well, by tool and outcome.",
+            ("route", "tool", "outcome"),
+            registry=self._registry,
+        )
+        self._recorder_trouble = Counter(
+            "reflexarc_recorder_trouble",
+            "The recorder failed: died, fault (the store), dropped (a step), and restarts.",
+            ("kind",),
+            registry=self._registry,
+        )
+        self._recorder_up = Gauge(
+            "reflexarc_recorder_up",
+            "1 while what is done is also written down; otherwise System 1 does not act.",
+            registry=self._registry,
+        )
+        self._off = Gauge(
+            "reflexarc_off",
+            "What is switched off now: entries of the switch, and 1 for an unhealthy process.",
+            registry=self._registry,
+        )
         self._trouble = Counter(
             "reflexarc_system1_trouble",
-            "System 1 did not decide: error, deadline, hang, died, busy, down; and restarts.",
+            "System 1 did not decide: error, deadline, hang, died, busy, down, artifact; restarts.",
             ("kind",),
             registry=self._registry,
         )
@@ -106,14 +128,22 @@ class Metrics:
             self._decide_s.observe(decide_ms / 1e3)
 
     def shadow(self, route: str, tool: str, outcome: str) -> None:
+        self._shadow.labels(route, self._known(tool), outcome).inc()
+
+    def audit(self, route: str, tool: str, outcome: str) -> None:
+        self._audits.labels(route, self._known(tool), outcome).inc()
+
+    def recorder_trouble(self, kind: str) -> None:
+        self._recorder_trouble.labels(kind).inc()
+
+    def _known(self, tool: str) -> str:
         """Clients name tools: past 200 names the rest count as `other`."""
         tool = tool[:MAX_NAME_CHARS]
         if tool not in self._tools:
             if len(self._tools) >= _MAX_TOOLS:
-                tool = _OTHER
-            else:
-                self._tools.add(tool)
-        self._shadow.labels(route, tool, outcome).inc()
+                return _OTHER
+            self._tools.add(tool)
+        return tool
 
     def trouble(self, kind: str) -> None:
         self._trouble.labels(kind).inc()
@@ -130,6 +160,10 @@ class Metrics:
 
     def watch_system1(self, is_up: Callable[[], bool]) -> None:
         self._system1_up.set_function(lambda: float(is_up()))
+
+    def watch_acting(self, recorder_up: Callable[[], bool], off: Callable[[], int]) -> None:
+        self._recorder_up.set_function(lambda: float(recorder_up()))
+        self._off.set_function(lambda: float(off()))
 
     def text(self) -> bytes:
         """The exposition format, version 0.0.4."""

@@ -7,6 +7,7 @@ it has work is killed and started anew, with growing pauses.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -16,7 +17,6 @@ from reflexarc.gateway.child import Child
 from reflexarc.gateway.frames import (
     Decide,
     Decided,
-    Failed,
     Native,
     NativeReply,
     Observe,
@@ -26,19 +26,13 @@ from reflexarc.gateway.frames import (
     frame,
     from_worker,
 )
-from reflexarc.steps.errors import (
-    ArtifactCorruptError,
-    ArtifactError,
-    ArtifactVersionError,
-    ReflexarcError,
-)
+from reflexarc.steps.errors import ArtifactError, ReflexarcError
+
+_log = logging.getLogger("reflexarc.system1")
 
 State = Literal["starting", "up", "restarting", "off"]
-Trouble = Literal["hang", "died", "restart", "busy", "down"]
+Trouble = Literal["hang", "died", "restart", "busy", "down", "artifact"]
 
-_ERRORS: dict[str, type[ReflexarcError]] = {
-    error.code: error for error in (ArtifactError, ArtifactCorruptError, ArtifactVersionError)
-}
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 30.0
 _HEALTHY_AFTER_S = 30.0
@@ -69,6 +63,7 @@ class System1:
     ) -> None:
         self.state: State = "off"
         self.restarts = 0
+        self.unusable: dict[str, str] = {}
         self._setup = setup
         self._limits = limits
         self._clock_s = clock_s
@@ -83,7 +78,7 @@ class System1:
         self._up_since_s = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._restarting: asyncio.Task[None] | None = None
-        self._ready: asyncio.Future[Ready | Failed | None] | None = None
+        self._launching: tuple[Child, asyncio.Future[Ready | None]] | None = None
         self._closing = False
 
     @property
@@ -91,17 +86,15 @@ class System1:
         return self._child.pid if self._child is not None else None
 
     async def start(self) -> None:
-        """Starts the process and waits until every reflex is loaded.
-
-        Raises the `ArtifactError` that loading raised, or one that says why it did not finish.
-        """
+        """Starts the process and waits until it is ready. Where that fails requests go without it,
+        and it is tried again; `unusable` tells of reflexes that could not be loaded."""
         self.state = "starting"
         try:
-            await self._launch()
-        except ReflexarcError:
-            self.state = "off"
-            await self._end_process()
-            raise
+            self._child = await self._launch()
+        except (ReflexarcError, OSError) as error:
+            _log.error("System 1 does not start: %s", error)
+            self._replace("died")
+            return
         self.state = "up"
         self._up_since_s = self._clock_s()
 
@@ -138,6 +131,9 @@ class System1:
 
     def _ask(self, request: Decide | Native, body: bytes) -> "asyncio.Future[Any]":
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if isinstance(request, Decide) and request.reflex in self.unusable:
+            future.set_result((Decided(request.id, "escalate", "artifact_unusable"), b""))
+            return future
         if self.state != "up" or self._child is None:
             self._on_trouble("down")
             future.set_result(None)
@@ -158,25 +154,63 @@ class System1:
         self._child.write(frame(request, body))
         return future
 
-    async def _launch(self) -> None:
-        ready: asyncio.Future[Ready | Failed | None] = asyncio.get_running_loop().create_future()
-        self._ready = ready
+    async def _launch(self) -> Child:
+        """A process with its reflexes loaded. Raises `ArtifactError` where it does not get so far,
+        `OSError` where there can be none."""
+        ready: asyncio.Future[Ready | None] = asyncio.get_running_loop().create_future()
         child = Child(
             "reflexarc.gateway.worker", self._received, self._lost, self._hidden_variables
         )
-        self._child = child
-        await child.launch()
-        child.write(frame(self._setup))
+        self._launching = (child, ready)
         try:
+            await child.launch()
+            child.write(frame(self._setup))
             said = await asyncio.wait_for(ready, self._limits.start_s)
-        except TimeoutError as error:
-            raise ArtifactError(
-                f"System 1 was not ready within {self._limits.start_s:g} s"
-            ) from error
-        if said is None:
-            raise ArtifactError("System 1's process ended before it was ready; see its message")
-        if isinstance(said, Failed):
-            raise _ERRORS.get(said.code, ArtifactError)(said.message)
+            if said is None:
+                raise ArtifactError("System 1's process ended before it was ready")
+        except BaseException as error:
+            await child.end()
+            if isinstance(error, TimeoutError):
+                raise ArtifactError(
+                    f"System 1 was not ready within {self._limits.start_s:g} s"
+                ) from error
+            raise
+        finally:
+            self._launching = None
+        worse = {name: why for name, why in said.unusable.items() if name not in self.unusable}
+        if worse:
+            self._on_trouble("artifact")
+            for name, why in worse.items():
+                _log.error("route %s goes without System 1: %s", name, why)
+        if worse and self.state == "up":
+            await child.end()
+            raise ArtifactError("; ".join(worse.values()))
+        self.unusable = said.unusable
+        return child
+
+    async def reload(self) -> bool:
+        """Loads every reflex anew, in a process that takes over once it is ready; until then, and
+        where one that could be used no longer can, the old one goes on. Whether it took over."""
+        if self.state != "up" or self._launching is not None:
+            return False
+        try:
+            child = await self._launch()
+        except (ReflexarcError, OSError):
+            return False
+        if self.state != "up":  # it died, or all was closed, in the meantime
+            await child.end()
+            return False
+        old, self._child = self._child, child
+        if old is not None:
+            await self._retire(old)
+        return True
+
+    async def _retire(self, old: Child) -> None:
+        """What the old process was asked it still answers."""
+        asked = [future for future, _ in self._waiting.values()]
+        if asked:
+            await asyncio.wait(asked, timeout=self._limits.hang_s)
+        await old.end()
 
     async def _end_process(self) -> None:
         child, self._child = self._child, None
@@ -189,9 +223,9 @@ class System1:
     def _received(self, head: bytes, body: bytes) -> None:
         message = from_worker(head)
         self._last_sign_s = self._clock_s()
-        if isinstance(message, Ready | Failed):
-            if self._ready is not None and not self._ready.done():
-                self._ready.set_result(message)
+        if isinstance(message, Ready):
+            if self._launching is not None and not self._launching[1].done():
+                self._launching[1].set_result(message)
             return
         if isinstance(message, Observed):
             self._on_observed(message.id, message)
@@ -204,11 +238,10 @@ class System1:
                 future.set_result((message, body))
 
     def _lost(self, child: Child) -> None:
-        if child is not self._child:
-            return
-        if self._ready is not None and not self._ready.done():
-            self._ready.set_result(None)
-        if self.state == "up":
+        if self._launching is not None and child is self._launching[0]:
+            if not self._launching[1].done():
+                self._launching[1].set_result(None)
+        elif child is self._child and self.state == "up":
             self._replace("died")
 
     def _watch_again(self, in_s: float) -> None:
@@ -240,7 +273,7 @@ class System1:
             self.restarts += 1
             self._on_trouble("restart")
             with contextlib.suppress(ReflexarcError, OSError):  # tried again after a longer pause
-                await self._launch()
+                self._child = await self._launch()
                 self.state = "up"
                 self._up_since_s = self._clock_s()
                 return

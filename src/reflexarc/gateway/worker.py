@@ -23,7 +23,6 @@ from reflexarc.gateway.deciding import Decider, Loaded
 from reflexarc.gateway.frames import (
     Decide,
     Decided,
-    Failed,
     FrameReader,
     FromWorker,
     Native,
@@ -68,29 +67,26 @@ def _serve(channel: socket.socket) -> None:
             message = to_worker(head)
             if isinstance(message, Setup):
                 answering = _start(channel, message)
-                if answering is None:
-                    return
             elif answering is not None:
                 reply, reply_body = answering.answer(message, body)
                 if reply is not None:
                     _send(channel, reply, reply_body)
 
 
-def _start(channel: socket.socket, setup: Setup) -> "_Answering | None":
-    try:
-        reflexes = {source.name: load(source) for source in setup.reflexes}
-    except ReflexarcError as error:
-        _send(channel, Failed(error.code, str(error)))
-        return None
-    except OSError as error:
-        _send(channel, Failed("artifact_unusable", f"a reflex cannot be read: {error}"))
-        return None
+def _start(channel: socket.socket, setup: Setup) -> "_Answering":
+    reflexes: dict[str, Loaded] = {}
+    unusable: dict[str, str] = {}
+    for source in setup.reflexes:
+        try:
+            reflexes[source.name] = load(source)
+        except (ReflexarcError, OSError) as error:
+            unusable[source.name] = str(error)
     if hasattr(os, "nice"):
         os.nice(setup.niceness)
     answering = _Answering(Decider(reflexes, setup, time.perf_counter, time.time), setup)
     gc.collect()
     gc.freeze()  # what is loaded stays; collections need not look at it again
-    _send(channel, Ready())
+    _send(channel, Ready(unusable))
     return answering
 
 

@@ -6,7 +6,6 @@ everything off: the safe side.
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from reflexarc.steps.errors import ConfigError
+from reflexarc.store.place import write_private
 
 FILE = "off.json"
 MAX_ENTRIES = 1_000
@@ -97,7 +97,7 @@ def switch_off(directory: Path, entry: OffEntry) -> Off:
     """Adds an entry to the file. Raises `OSError` where it cannot be written."""
     with _locked(directory):
         off = read_off(directory, entry.since_unix_s).with_off(entry)
-        _write(directory, off)
+        write_private(directory / FILE, msgspec.json.encode(off))
     return off
 
 
@@ -105,7 +105,7 @@ def switch_on(directory: Path, what: What, name: str, now_unix_s: float) -> Off:
     """Takes an entry away, or all of them. Raises `OSError`."""
     with _locked(directory):
         off = read_off(directory, now_unix_s).with_on(what, name)
-        _write(directory, off)
+        write_private(directory / FILE, msgspec.json.encode(off))
     return off
 
 
@@ -125,16 +125,3 @@ def _locked(directory: Path) -> Generator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _write(directory: Path, off: Off) -> None:
-    descriptor, name = tempfile.mkstemp(dir=directory, prefix=".off-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(off))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, directory / FILE)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -22,6 +22,8 @@ _HOP_BY_HOP = frozenset(
 )
 # The transport writes these itself; `expect` is answered by this side's server.
 _REQUEST_OWN = _HOP_BY_HOP | {b"host", b"content-length", b"expect"}
+# Meant for this gateway, nobody else's business.
+_OURS = {b"x-reflexarc", b"x-reflexarc-session", b"x-reflexarc-task"}
 
 
 def forwarded_request_headers(
@@ -33,7 +35,7 @@ def forwarded_request_headers(
     that is not UTF-8: it could not be passed on unchanged.
     """
     given = list(headers)
-    dropped = _named_by_connection(given, _REQUEST_OWN)
+    dropped = _named_by_connection(given, _REQUEST_OWN | _OURS)
     kept: list[tuple[str, str]] = []
     for name, value in given:
         if name in dropped or (authorization is not None and name == b"authorization"):

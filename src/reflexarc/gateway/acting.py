@@ -1,0 +1,92 @@
+"""Whether System 1 may act right now, beside what a request and a reflex say; and its trail.
+
+Asked before a decision is sought and again before an act is sent, so that off is off at once.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from reflexarc.gateway.config import Route
+from reflexarc.gateway.frames import Decided
+from reflexarc.gateway.health import Health
+from reflexarc.gateway.recorder import Recorder
+from reflexarc.gateway.switch import Switch
+from reflexarc.lifecycle.off import OffEntry
+from reflexarc.store.records import TrailEntry
+
+
+class Acting:
+    """`gateway` names this process in the trail."""
+
+    def __init__(
+        self,
+        gateway: str,
+        recorder: Recorder,
+        clock_s: Callable[[], float],
+        switch_of: Callable[[Callable[..., None]], Switch],
+        unix_time: Callable[[], float] = time.time,
+    ) -> None:
+        self.recorder = recorder
+        self.health = Health(clock_s, self._health_changed)
+        self.switch = switch_of(self._switched)
+        self._gateway = gateway
+        self._unix_time = unix_time
+        self._entries = 0
+
+    def why_not(self, route: Route, tool: str = "") -> str | None:
+        """A reason to escalate, None where System 1 may act. `tool` where it is known."""
+        reason = self.switch.off.reason(route.path, route.reflex, tool)
+        if reason is not None:
+            return reason
+        if self.health.why_off:
+            return "off:health"
+        if not self.recorder.well:
+            return "store_down"
+        return None
+
+    def acted(self, route: Route, decided: Decided, tenant: str, request_id: bytes) -> None:
+        """Written before the act, or the partial, is sent: none without its entry."""
+        guarantee = decided.guarantee
+        certificate = None
+        if guarantee is not None:
+            certificate = {name: getattr(guarantee, name) for name in guarantee.__struct_fields__}
+        self.note(
+            decided.action,
+            "system1",
+            {
+                "request": request_id.decode("latin-1"),
+                "number": decided.id,
+                "route": route.path,
+                "tenant": tenant,
+                "tool": decided.tool,
+                "call": decided.call,
+                "key": decided.key,
+                "confidence": decided.confidence,
+                "reflex": decided.reflex,
+                "certificate": certificate,
+                "audit": decided.audit,
+            },
+        )
+
+    def note(self, what: str, who: str, evidence: dict[str, Any]) -> None:
+        """An entry of the trail."""
+        self._entries += 1
+        self.recorder.trail(
+            TrailEntry(
+                id=f"{self._gateway}-{self._entries}",
+                at_unix_s=self._unix_time(),
+                what=what,
+                who=who,
+                evidence={"gateway": self._gateway, **evidence},
+            )
+        )
+
+    def _switched(self, off: tuple[OffEntry, ...], on: tuple[OffEntry, ...]) -> None:
+        for entry in off:
+            self.note("off", entry.who, {"what": entry.what, "name": entry.name, "why": entry.why})
+        for entry in on:
+            self.note("on", "off.json", {"what": entry.what, "name": entry.name})
+
+    def _health_changed(self, why: str) -> None:
+        self.note("off" if why else "on", "health", {"what": "all", "name": "", "why": why})

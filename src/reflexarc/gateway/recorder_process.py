@@ -1,0 +1,100 @@
+"""The recorder's process, `python -m reflexarc.gateway.recorder_process FD`; a gateway starts it.
+
+It takes frames from the socket FD as they come and writes them together, a few times a second. It
+ends when its gateway does, and writes what it has before.
+"""
+
+import contextlib
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from reflexarc.gateway.frames import FrameReader, frame_of
+from reflexarc.gateway.recorder import RecorderSetup, ToRecorder
+from reflexarc.store import Recording
+from reflexarc.store.records import Audited, Judged, StepEnded
+
+# As low as it goes without being starved: requests come first, System 1 second.
+_NICENESS = 15
+_decoder: msgspec.msgpack.Decoder[ToRecorder] = msgspec.msgpack.Decoder(ToRecorder)
+
+
+def main() -> None:
+    # An interrupt from the terminal reaches the whole group; the gateway decides when to end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the gateway is gone
+        _Process(channel).run()
+
+
+class _Process:
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._reader = FrameReader()
+        self._recording: Recording | None = None
+        self._flush_s = 0.2
+        self._due_s = 0.0
+
+    def run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._channel, selectors.EVENT_READ)
+            while True:
+                wait_s = max(0.0, self._due_s - time.monotonic()) if self._recording else None
+                chunk = b""
+                if selector.select(wait_s):
+                    chunk = self._channel.recv(1 << 18)
+                    if not chunk:
+                        break
+                    for head, body in self._reader.feed(chunk):
+                        self._take(_decoder.decode(head), body)
+                if self._recording is not None and time.monotonic() >= self._due_s:
+                    self._say()
+        # Nobody hears it any more, but it is kept.
+        if self._recording is not None:
+            self._recording.flush()
+            self._recording.close()
+
+    def _take(self, record: ToRecorder, body: bytes) -> None:
+        if isinstance(record, RecorderSetup):
+            self._flush_s = record.flush_s
+            self._recording = Recording.at(
+                Path(record.database),
+                time.time,
+                retention_days=record.retention_days,
+                max_bytes=record.max_bytes,
+            )
+            self._recording.note_artifacts(record.artifacts)
+            self._say()
+            return
+        recording = self._recording
+        if recording is None:
+            return
+        if isinstance(record, StepEnded):
+            recording.step(record, body[: record.request_bytes], body[record.request_bytes :])
+        elif isinstance(record, Judged):
+            recording.judged(record)
+        elif isinstance(record, Audited):
+            recording.audited(record)
+        else:
+            recording.trail(record)
+
+    def _say(self) -> None:
+        if self._recording is None:
+            return
+        written = self._recording.flush()
+        self._due_s = time.monotonic() + self._flush_s
+        self._channel.sendall(b"".join(frame_of(written)))
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    main()
