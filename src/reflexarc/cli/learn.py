@@ -1,8 +1,10 @@
 """`reflexarc learn`: from sessions to a reflex, and what a person should review in it."""
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import click
+from rich.table import Table
 
 from reflexarc.bench.verdicts import RESULTS_MIXED_UP
 from reflexarc.cli.tables import (
@@ -18,7 +20,7 @@ from reflexarc.cli.tables import (
     told_apart,
     write_json,
 )
-from reflexarc.reflex import Card, learn
+from reflexarc.reflex import Card, Certificate, learn
 from reflexarc.reflex.learning import LEAST_ERROR
 from reflexarc.steps import Effect, Session
 from reflexarc.steps.errors import InputError, LearnError
@@ -144,27 +146,33 @@ def show_card(card: Card) -> None:
             ],
         )
     )
-    console.print(
-        table(
-            f"Certificates for reads, each holding with probability {card.confidence_level:g}",
-            ("error at most", "status", "answers", "wrong", "tasks", "still missing"),
-            [
-                (
-                    f"{100 * one.max_error:g}%",
-                    "certified" if one.threshold is not None else "not certified",
-                    one.n,
-                    one.errors,
-                    one.tasks,
-                    f"about {one.missing} right answers" if one.missing else "",
-                )
-                for one in card.certificates
-            ],
-        )
-    )
+    holding = f"each holding with probability {card.confidence_level:g}"
+    console.print(_certificates(f"Certificates for reads, {holding}", card.certificates))
+    if card.partial:
+        title = f"Certificates for reads whose free text is left open, {holding}"
+        console.print(_certificates(title, card.partial))
     if card.results.fits is False:
         console.print(f"[bold]Careful:[/bold] {RESULTS_MIXED_UP}.")
-    if all(one.threshold is None for one in card.certificates):
+    if all(one.threshold is None for one in (*card.certificates, *card.partial)):
         console.print("Nothing is certified: this reflex only ever escalates.")
+
+
+def _certificates(title: str, certificates: Sequence[Certificate]) -> Table:
+    return table(
+        title,
+        ("error at most", "status", "answers", "wrong", "tasks", "still missing"),
+        [
+            (
+                f"{100 * one.max_error:g}%",
+                "certified" if one.threshold is not None else "not certified",
+                one.n,
+                one.errors,
+                one.tasks,
+                f"about {one.missing} right answers" if one.missing else "",
+            )
+            for one in certificates
+        ],
+    )
 
 
 def _share(share: float, count: int) -> str:
