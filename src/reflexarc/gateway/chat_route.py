@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ import yarl
 from reflexarc.gateway.acting import Acting
 from reflexarc.gateway.asgi import Arrival, Headers, header, send_whole
 from reflexarc.gateway.auditing import Auditor
+from reflexarc.gateway.checking import check_object
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.forwarding import Copy, Exchange, Forwarder
 from reflexarc.gateway.frames import Decide, Decided, Observe, Observed
@@ -20,21 +20,11 @@ from reflexarc.gateway.labels import cost_label, decision_label, escalation_labe
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.system1 import System1
 from reflexarc.gateway.told import Told, told
-from reflexarc.steps.errors import MalformedError
 from reflexarc.upstream import forwarded_request_headers
 from reflexarc.wire.tool_choice import with_tool_choice
 
 _HAND_OVER_AFTER_S = 0.002
 _MAX_OBSERVING = 4096
-# Beyond this a body that only some readers accept is checked beside the event loop.
-_SLOWLY_CHECKED_BYTES = 1024 * 1024
-
-
-class _AnyObject(msgspec.Struct):
-    """Reads nothing: decoding into it only proves that a body is one JSON object."""
-
-
-_object = msgspec.json.Decoder(_AnyObject)
 
 
 class Asked(NamedTuple):
@@ -234,9 +224,7 @@ class ChatDesk:
             self.auditor.ask(asked.number, exchange)
         return 200
 
-    async def _force(
-        self, asked: Asked, decided: Decided, forced: bytes, arrival: Arrival
-    ) -> int:
+    async def _force(self, asked: Asked, decided: Decided, forced: bytes, arrival: Arrival) -> int:
         """To System 2, told which tool to call. What it then does says nothing of what it would
         have done by itself, and is compared with nothing."""
         route, exchange = asked.route, asked.exchange
@@ -388,40 +376,6 @@ class _Shadow:
         if got is None:
             return escalation_label("shadow", self.without())
         return decision_label("shadow", got[0])
-
-
-async def check_object(body: bytes) -> None:
-    """Raises `MalformedError` unless the body is one JSON object. Nothing of it is kept; what only
-    some readers accept (half a surrogate pair, deep nesting) is left to the upstream to judge."""
-    try:
-        _object.decode(body)
-    except msgspec.ValidationError as error:
-        raise MalformedError("the body must be a JSON object") from error
-    except RecursionError:
-        return
-    except msgspec.DecodeError as error:
-        if len(body) <= _SLOWLY_CHECKED_BYTES:
-            _check_leniently(body, error)
-        else:
-            await asyncio.to_thread(_check_leniently, body, error)
-
-
-def _check_leniently(body: bytes, error: msgspec.DecodeError) -> None:
-    """Slow. Its hooks make nothing, and give other threads their turns."""
-    try:
-        value = json.loads(body, object_pairs_hook=_no_object, parse_int=_no_number)
-    except (ValueError, RecursionError):
-        raise MalformedError(f"the body is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise MalformedError("the body must be a JSON object") from error
-
-
-def _no_object(_: list[tuple[str, object]]) -> dict[str, object]:
-    return {}
-
-
-def _no_number(_: str) -> int:
-    return 0
 
 
 def _fixed(label: bytes) -> Callable[[], bytes]:
