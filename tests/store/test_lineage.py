@@ -84,7 +84,7 @@ def test_equal_openings_are_different_sessions_and_each_is_continued(tmp_path: P
     record(recording, OPENING, ASKED)
     record(recording, OPENING, ASKED)
     record(recording, FOUND, says("one"))
-    record(recording, FOUND[:2] + [result("lost")], says("sorry"))
+    record(recording, [*FOUND[:2], result("lost")], says("sorry"))
     recording.flush()
     assert rows(tmp_path, "select messages from sessions") == [(4,), (4,)]
     assert rows(tmp_path, "select count(distinct task) from sessions") == [(1,)]
@@ -106,7 +106,7 @@ def test_a_branch_off_a_session_that_went_on_is_a_session_of_its_own(tmp_path: P
     record(recording, OPENING, ASKED)
     record(recording, FOUND, says("one"))
     record(recording, [*FOUND, says("one"), user("thanks")], says("bye"))
-    record(recording, FOUND[:2] + [result("lost")], says("sorry"))
+    record(recording, [*FOUND[:2], result("lost")], says("sorry"))
     recording.flush()
     assert sorted(rows(tmp_path, "select messages from sessions")) == [(4,), (6,)]
     recording.close()

@@ -24,6 +24,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "off": ("off", "Stop System 1 from acting, at once: everywhere, one tool, or one reflex."),
     "on": ("on", "Take back what off did."),
     "replay-test": ("replay_test", "May System 1 act between the turns of a model that thinks?"),
+    "store": ("store", "What gateways recorded: how much there is, taking it out, removing it."),
+    "audit": ("audit", "The audit trail: whether it is whole, and what it says."),
+    "reflex": ("reflex_", "What a reflex holds, and whether something stands in it that should not."),
     "sim": ("sim", "An OpenAI-compatible simulated System 2 with the latency of a real one."),
     "demo": ("demo", "A returns desk on four arms: what System 1 saves, and where it errs."),
 }

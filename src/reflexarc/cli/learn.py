@@ -1,16 +1,18 @@
 """`reflexarc learn`: from sessions to a reflex, and what a person should review in it."""
 
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import click
 from rich.table import Table
 
 from reflexarc.bench.verdicts import RESULTS_MIXED_UP
+from reflexarc.cli.store import Day, opened, state_option
 from reflexarc.cli.tables import (
     OutputFile,
     Share,
-    files_argument,
     finish,
     json_option,
     out,
@@ -20,10 +22,12 @@ from reflexarc.cli.tables import (
     told_apart,
     write_json,
 )
+from reflexarc.lifecycle.from_store import Learning, note_learned, sessions_of
 from reflexarc.reflex import Card, Certificate, learn
 from reflexarc.reflex.learning import LEAST_ERROR
 from reflexarc.steps import Effect, Session
 from reflexarc.steps.errors import InputError, LearnError
+from reflexarc.traces import Recording
 
 _EFFECTS: tuple[Effect, ...] = get_args(Effect)
 
@@ -67,7 +71,13 @@ effect_option = click.option(
 
 
 @click.command(name="learn")
-@files_argument
+@click.argument("files", nargs=-1, metavar="[FILE...]", type=click.Path())
+@click.option("--from-store", is_flag=True, help="Learn from what gateways recorded in full.")
+@click.option("--route", help="With --from-store: only sessions of this route.")
+@click.option(
+    "--since", type=Day(), help="With --from-store: only sessions that went on then or later."
+)
+@state_option
 @click.option(
     "-o",
     "path",
@@ -82,6 +92,10 @@ effect_option = click.option(
 @json_option
 def command(
     files: tuple[str, ...],
+    from_store: bool,
+    route: str | None,
+    since: float | None,
+    state: Path | None,
     path: str,
     max_error: float,
     confidence: float,
@@ -89,12 +103,25 @@ def command(
     effects: tuple[tuple[str, Effect], ...],
     json_path: str | None,
 ) -> None:
-    """Learn a reflex from sessions and write it to FILE.
+    """Learn a reflex from sessions: those in FILEs, or with --from-store those that gateways
+    recorded. What System 1 itself did there is context, never an example.
 
     Review what it prints: a tool taken for a read may be called without asking once it is
     certified. What is declared with --effect wins over the guess.
     """
-    recording = read(files)
+    how = Learning(max_error, confidence, dict(effects), route, since)
+    if not from_store:
+        if not files:
+            raise click.UsageError("Missing argument 'FILE...'.")
+        if route is not None or since is not None or state is not None:
+            raise click.UsageError("--route, --since and --state go with --from-store")
+        recording = read(files)
+    else:
+        if files:
+            raise click.UsageError("FILEs or --from-store, not both")
+        if only_verified:
+            raise click.UsageError("--only-verified: a store records no rewards")
+        recording = _recorded(state, how)
     sessions = _verified(recording.sessions) if only_verified else recording.sessions
     with progress() as moved:
         reflex = learn(
@@ -108,12 +135,28 @@ def command(
         reflex.save(path)
     except OSError as error:  # a full disk, a folder that went away meanwhile
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+    if from_store:
+        with opened(state) as store:
+            note_learned(store, Path(path), how, sessions, time.time())
     if (note := told_apart(recording)) is not None:
         out().print(note)
     show_card(reflex.card)
     out().print(f"written: {path}")
     write_json(json_path, reflex.card)
     finish(recording)
+
+
+def _recorded(state: Path | None, how: Learning) -> Recording:
+    with opened(state) as store, store.reading() as connection:
+        recording, gone = sessions_of(connection, how)
+    for error in recording.bad_lines:
+        click.echo(f"bad session: {error}", err=True)
+    click.echo(
+        f"{len(recording.sessions)} sessions recorded in full; left out: {gone.not_in_full} kept "
+        f"as hashes, {gone.no_answer} without a readable answer",
+        err=True,
+    )
+    return recording
 
 
 def _verified(sessions: list[Session]) -> list[Session]:

@@ -43,13 +43,14 @@ class Item(msgspec.Struct, frozen=True):
 
 
 def decision_items(session: Session) -> Iterator[Item]:
-    """Every item of a session, in order."""
+    """Every item of a session, in order. System 1's own turns are none: they stand in the context
+    of what comes after, but nothing is learned from them, and nothing judged by them."""
     step = 0
     user_seen = False
     for index, message in enumerate(session.messages):
         if message.role == "user":
             user_seen = True
-        elif message.role == "assistant" and user_seen:
+        elif message.role == "assistant" and user_seen and not message.by_system1:
             if message.tool_calls:
                 for position in range(len(message.tool_calls)):
                     yield Item(step, index, position, message.tool_calls[position:])

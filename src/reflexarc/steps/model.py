@@ -38,6 +38,7 @@ class Message(msgspec.Struct, frozen=True):
 
     `opaque` is true where it carries something other than text (an image, a refusal): System 1
     does not read those and escalates. `thinking`: it carries a model's thinking, perhaps signed.
+    `by_system1`: it was System 1's turn, which says nothing of what System 2 would have done.
     """
 
     role: Role
@@ -47,6 +48,7 @@ class Message(msgspec.Struct, frozen=True):
     name: str | None = None
     opaque: bool = False
     thinking: bool = False
+    by_system1: bool = False
 
 
 class ToolSpec(msgspec.Struct, frozen=True, dict=True):

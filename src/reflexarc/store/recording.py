@@ -5,7 +5,6 @@ exception: the trail waits for it, steps wait as long as there is room.
 """
 
 import contextlib
-import hashlib
 import logging
 import os
 from collections import deque
@@ -19,13 +18,14 @@ from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
 from reflexarc.steps.errors import ConfigError, StoreError
 from reflexarc.store import retention, trail
+from reflexarc.store.artifacts import note_used
 from reflexarc.store.lineage import Keyed, Lineage
 from reflexarc.store.place import secret
 from reflexarc.store.placing import Placing
 from reflexarc.store.predictions import decision_row
 from reflexarc.store.reading_step import Read, read_step
 from reflexarc.store.records import Audited, Judged, StepEnded, TrailEntry, Written
-from reflexarc.store.schema import artifacts, audits, decisions, steps
+from reflexarc.store.schema import audits, decisions, steps
 from reflexarc.store.store import Store, said
 from reflexarc.wire.chat_answer import CALL_ID_PREFIX
 
@@ -106,6 +106,8 @@ class Recording:
 
     def flush(self) -> Written:
         """Writes all that waits, in one transaction. Never raises for what a store can do."""
+        durable: list[str] = []
+        number = 0
         try:
             if not self._same_file():
                 self._forget()
@@ -114,19 +116,20 @@ class Recording:
             entries = list(self._trail.values())
             count = len(self._records)
             with self._open.store.writing(durable=bool(entries)) as connection:
-                written = trail.append(connection, entries)
-                number = self._write(connection, self._open)
+                appended = trail.append(connection, entries)
+                written = self._write(connection, self._open)
+            durable, number = appended, written
             for _ in range(count):
                 _, size = self._records.popleft()
                 self._waiting_bytes -= size
             self._artifacts = []
-            for identity in written:
+            for identity in durable:
                 del self._trail[identity]
             self._retain(self._open.store)
         except (SQLAlchemyError, StoreError, ConfigError, OSError) as error:
             self._forget()
-            return Written([], _fault(self._path, error), self._dropped, 0)
-        return Written(written, "", self._dropped, number)
+            return Written(durable, _fault(self._path, error), self._dropped, number)
+        return Written(durable, "", self._dropped, number)
 
     def close(self) -> None:
         self._forget()
@@ -150,7 +153,7 @@ class Recording:
                 open_.placing.place(connection, *record)
                 number += 1
         for path in self._artifacts:
-            _note_artifact(connection, Path(path), self._unix_time())
+            note_used(connection, Path(path), self._unix_time())
         return number
 
     def _retain(self, store: Store) -> None:
@@ -222,37 +225,3 @@ def _write_audited(connection: Connection, audited: Audited) -> None:
             tool=audited.tool, outcome=audited.outcome, at_s=audited.at_unix_s,
         )
     )  # fmt: skip
-
-
-def _note_artifact(connection: Connection, path: Path, now_s: float) -> None:
-    """What it was learned from stays known where its bytes are the same."""
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return
-    note_artifact(connection, path, digest, now_s, None, None)
-
-
-def note_artifact(
-    connection: Connection,
-    path: Path,
-    digest: str,
-    now_s: float,
-    options: str | None,
-    learned_from: str | None,
-) -> None:
-    """`options` and `learned_from` are JSON, None where they are not known: then those of the same
-    bytes stay."""
-    place = str(path.resolve())
-    if options is None:
-        known = connection.execute(
-            select(artifacts.c.options, artifacts.c.sessions).where(artifacts.c.digest == digest)
-        ).first()
-        if known is not None:
-            options, learned_from = known.options, known.sessions
-    values = {"digest": digest, "noted_s": now_s, "options": options, "sessions": learned_from}
-    connection.execute(
-        insert_or(artifacts)
-        .values(path=place, **values)
-        .on_conflict_do_update(index_elements=["path"], set_=values)
-    )

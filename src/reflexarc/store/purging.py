@@ -1,0 +1,223 @@
+"""Removes sessions so that no byte of them stays in the database's files, and proves it.
+
+Rows are deleted with `secure_delete`, the file is written anew by VACUUM, and the write-ahead log
+emptied. Other connections may have the file open; one that reads just then is waited for.
+"""
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from sqlalchemy import Connection, String, delete, func, or_, select
+from sqlalchemy.exc import DatabaseError
+
+from reflexarc.store import trail
+from reflexarc.store.lineage import Keyed
+from reflexarc.store.reading import contents
+from reflexarc.store.records import TrailEntry
+from reflexarc.store.schema import audits, decisions, metadata, sessions, steps
+from reflexarc.store.store import Store, said
+
+MIN_VALUE = 4
+"""Shorter values stand everywhere by chance."""
+MIN_TASKS = 3
+"""What stands in so many tasks is no single person's, see docs/privacy.md."""
+_TELLING = re.compile(r"[\w.@+#/-]*[\d@][\w.@+#/-]*")
+"""Parts of a text that tell who or what: numbers, codes, addresses."""
+_TRIES = 40
+_PAUSE_S = 0.25
+
+
+class Doomed(msgspec.Struct, frozen=True):
+    """What a purge removes. `values` are texts and numbers of its messages and arguments that stand
+    in no other session; `private` those that stand in fewer than three other tasks, which no
+    artifact may hold."""
+
+    sessions: list[str]
+    steps: int
+    values: frozenset[str]
+    private: frozenset[str]
+
+
+class Emptied(msgspec.Struct, frozen=True):
+    """`fault` is empty where it is proven that the files hold none of the values."""
+
+    fault: str
+
+
+def doomed(
+    connection: Connection,
+    *,
+    session: str | None = None,
+    tenants: Sequence[str] = (),
+    before_s: float | None = None,
+    secret: bytes,
+) -> Doomed:
+    """What the given conditions, all of them, take in. `session` is an id of ours, or the
+    client's own name, which `secret` finds again where only its hash was kept."""
+    query = select(sessions.c.id)
+    if session is not None:
+        hashed = Keyed(secret).hash("name", session)
+        query = query.where(or_(sessions.c.id == session, sessions.c.name.in_((session, hashed))))
+    if tenants:
+        query = query.where(sessions.c.tenant.in_(tenants))
+    if before_s is not None:
+        query = query.where(sessions.c.last_s < before_s)
+    ids = list(connection.execute(query).scalars())
+    number = 0
+    for identity in ids:
+        number += len(
+            connection.execute(select(steps.c.id).where(steps.c.session == identity)).all()
+        )
+    values, private = _values(connection, ids)
+    return Doomed(ids, number, frozenset(values), frozenset(private))
+
+
+def remove(store: Store, gone: Doomed, entry: TrailEntry) -> None:
+    """Deletes the rows and notes it in the trail, in one transaction. Raises `DatabaseError`."""
+    with store.writing(durable=True) as connection:
+        for identity in gone.sessions:
+            of_session = select(steps.c.id).where(steps.c.session == identity)
+            connection.execute(delete(audits).where(audits.c.step.in_(of_session)))
+            connection.execute(delete(sessions).where(sessions.c.id == identity))
+        trail.append(connection, [entry])
+
+
+def empty(
+    store: Store, values: Collection[str], pause: Callable[[float], None] = time.sleep
+) -> Emptied:
+    """Rewrites the file, empties the log, and looks for the values in both."""
+    fault = "nothing was tried"
+    for attempt in range(_TRIES):
+        if attempt:
+            pause(_PAUSE_S)
+        try:
+            with store.bare() as connection:
+                connection.exec_driver_sql("VACUUM")
+                busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+        except DatabaseError as error:
+            fault = f"the database could not be written anew: {said(error)}"
+            continue
+        if busy:
+            fault = "a reader keeps the write-ahead log from being emptied"
+            continue
+        found = held(files_of(store.path), values)
+        left = [value for value in found if not _stands_in_a_row(store, value)]
+        if not left:
+            return Emptied("")
+        fault = f"{len(left)} values of what was purged are still in {store.path} or its log"
+    return Emptied(fault)
+
+
+def files_of(path: Path) -> list[Path]:
+    """The database's files: itself, its log, its index."""
+    return [path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))]
+
+
+def held(files: Sequence[Path], values: Collection[str]) -> list[str]:
+    """Those of the values that the files' bytes hold, as text or as JSON writes it."""
+    data: list[bytes] = []
+    for path in files:
+        with contextlib.suppress(FileNotFoundError):
+            data.append(path.read_bytes())
+    return [
+        value
+        for value in values
+        if any(
+            form.encode("utf-8", "surrogatepass") in one for form in forms(value) for one in data
+        )
+    ]
+
+
+def _stands_in_a_row(store: Store, value: str) -> bool:
+    """Whether a row that remains holds it: a tool's name, digits of a hash. The file was written
+    anew from its rows, so what stands in one is no rest of what was purged."""
+    with store.reading() as connection:
+        for table in metadata.sorted_tables:
+            for column in table.c:
+                if not isinstance(column.type, String):
+                    continue
+                for form in forms(value):
+                    query = select(column).where(func.instr(column, form) > 0).limit(1)
+                    if connection.execute(query).first() is not None:
+                        return True
+    return False
+
+
+def forms(value: str) -> set[str]:
+    """A text as itself, as JSON, as JSON in ASCII, and as JSON within JSON."""
+    plain = msgspec.json.encode(value).decode("utf-8", "replace")[1:-1]
+    within = msgspec.json.encode(plain).decode("utf-8", "replace")[1:-1]
+    return {value, plain, within}
+
+
+def _values(connection: Connection, ids: Sequence[str]) -> tuple[set[str], set[str]]:
+    """Values of these sessions that would tell that they were there: in the store, in artifacts."""
+    purged = set(ids)
+    found: set[str] = set()
+    for _, text in contents(connection, ids):
+        found |= _values_of(text)
+    for arguments in _decided(connection, ids):
+        found |= _values_of(arguments)
+    if not found:
+        return found, found
+    elsewhere: dict[str, set[str]] = {}
+    rest = connection.execute(select(sessions.c.id, sessions.c.task)).all()
+    tasks: dict[str, str] = {row.id: row.task for row in rest if row.id not in purged}
+    for identity, text in contents(connection, list(tasks)):
+        for value in _values_of(text) & found:
+            elsewhere.setdefault(value, set()).add(tasks[identity])
+    return (
+        {value for value in found if value not in elsewhere},
+        {value for value in found if len(elsewhere.get(value, ())) < MIN_TASKS},
+    )
+
+
+def _decided(connection: Connection, ids: Sequence[str]) -> Iterator[str]:
+    for identity in ids:
+        rows = connection.execute(
+            select(decisions.c.recorded, decisions.c.proposed)
+            .join(steps, steps.c.id == decisions.c.step)
+            .where(steps.c.session == identity)
+        )
+        for recorded, proposed in rows:
+            yield from (text for text in (recorded, proposed) if text is not None)
+
+
+_STRUCTURE = frozenset({"role", "type", "decided_by"})
+
+
+def _values_of(text: str) -> set[str]:
+    """Texts and numbers in a message's JSON, at least `MIN_VALUE` characters; JSON within texts
+    (arguments, results) is read too. Roles and types of parts are no values."""
+    try:
+        value: Any = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return {text} if len(text) >= MIN_VALUE else set()
+    found: set[str] = set()
+    left: list[Any] = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            fields = cast("dict[str, Any]", one)
+            function = fields.get("function")
+            if isinstance(function, dict):  # a call: its name and kind are structure
+                left.append(cast("dict[str, Any]", function).get("arguments"))
+                continue
+            left.extend(part for name, part in fields.items() if name not in _STRUCTURE)
+        elif isinstance(one, list):
+            left.extend(cast("list[Any]", one))
+        elif isinstance(one, str):
+            found.update(part for part in (one, *_TELLING.findall(one)) if len(part) >= MIN_VALUE)
+            if one.lstrip()[:1] in ("{", "["):
+                with contextlib.suppress(msgspec.DecodeError, RecursionError):
+                    left.append(msgspec.json.decode(one))
+        elif isinstance(one, int | float) and not isinstance(one, bool):
+            shown = str(one)
+            if len(shown) >= MIN_VALUE:
+                found.add(shown)
+    return found
