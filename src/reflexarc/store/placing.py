@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, delete, insert, or_, select, update
 
 from reflexarc.store.lineage import Chained, Keyed, Lineage, Told
 from reflexarc.store.reading_step import Read
@@ -19,6 +19,14 @@ from reflexarc.store.schema import messages, sessions, steps
 
 _AT_ONCE = 400
 _SESSION_ID_BYTES = 12
+# Built once: building them costs more than running them.
+_ADD_SESSION = insert(sessions)
+_CHANGE_SESSION = update(sessions).where(sessions.c.id == bindparam("of"))
+_ADD_STEP = insert(steps)
+_ADD_MESSAGES = insert(messages)
+_CUT_MESSAGES = delete(messages).where(
+    messages.c.session == bindparam("of"), messages.c.at >= bindparam("keep")
+)
 
 
 class _Place(NamedTuple):
@@ -77,24 +85,45 @@ class Placing:
         if read.tools:
             changed["tools_hash"] = self._keyed.hash("tools", read.tools.decode("utf-8", "replace"))
             changed["tools"] = read.tools.decode("utf-8", "replace") if full else None
-        connection.execute(update(sessions).where(sessions.c.id == found.session).values(**changed))
+        connection.execute(_CHANGE_SESSION, {"of": found.session, **changed})
         connection.execute(
-            insert(steps).values(
-                session=found.session, gateway=step.gateway, number=step.number,
-                request_id=step.request_id, at=count, attempt=found.attempt,
-                began_s=step.began_unix_s, route=step.route, mode=step.mode, record=step.record,
-                tenant=step.tenant, task=task[0], model=read.model, decided_by=step.decided_by,
-                status=step.status, complete=step.complete, request_bytes=step.request_bytes,
-                prompt_tokens=read.usage.prompt, cached_tokens=read.usage.cached,
-                completion_tokens=read.usage.completion, tokens_estimated=read.usage.estimated,
-                cost_usd=None, total_ms=step.timings_ms.get("total", 0.0),
-                before_upstream_ms=step.timings_ms.get("before_upstream"),
-                upstream_head_ms=step.timings_ms.get("upstream_head"),
-                decide_ms=step.timings_ms.get("decide"), reflex=step.reflex, action=step.action,
-                reason=step.reason, tool=step.tool, confidence=step.confidence,
-                max_error=step.max_error, head=head,
-            )
-        )  # fmt: skip
+            _ADD_STEP,
+            {
+                "session": found.session,
+                "gateway": step.gateway,
+                "number": step.number,
+                "request_id": step.request_id,
+                "at": count,
+                "attempt": found.attempt,
+                "began_s": step.began_unix_s,
+                "route": step.route,
+                "mode": step.mode,
+                "record": step.record,
+                "tenant": step.tenant,
+                "task": task[0],
+                "model": read.model,
+                "decided_by": step.decided_by,
+                "status": step.status,
+                "complete": step.complete,
+                "request_bytes": step.request_bytes,
+                "prompt_tokens": read.usage.prompt,
+                "cached_tokens": read.usage.cached,
+                "completion_tokens": read.usage.completion,
+                "tokens_estimated": read.usage.estimated,
+                "cost_usd": None,
+                "total_ms": step.timings_ms.get("total", 0.0),
+                "before_upstream_ms": step.timings_ms.get("before_upstream"),
+                "upstream_head_ms": step.timings_ms.get("upstream_head"),
+                "decide_ms": step.timings_ms.get("decide"),
+                "reflex": step.reflex,
+                "action": step.action,
+                "reason": step.reason,
+                "tool": step.tool,
+                "confidence": step.confidence,
+                "max_error": step.max_error,
+                "head": head,
+            },
+        )
 
     def _shown(self, what: str, value: str | None, full: bool) -> str | None:
         return value if value is None or full else self._keyed.hash(what, value)
@@ -113,13 +142,23 @@ class Placing:
         chained: Chained,
     ) -> None:  # fmt: skip
         connection.execute(
-            insert(sessions).values(
-                id=session, tenant=step.tenant, route=step.route, name=name,
-                task=f"~{self._keyed.hash('opening', chained.opening)[:12]}", task_from="derived",
-                model="", began_s=step.began_unix_s, last_s=step.began_unix_s, messages=0,
-                asked="", head="", attempt=0,
-            )
-        )  # fmt: skip
+            _ADD_SESSION,
+            {
+                "id": session,
+                "tenant": step.tenant,
+                "route": step.route,
+                "name": name,
+                "task": f"~{self._keyed.hash('opening', chained.opening)[:12]}",
+                "task_from": "derived",
+                "model": "",
+                "began_s": step.began_unix_s,
+                "last_s": step.began_unix_s,
+                "messages": 0,
+                "asked": "",
+                "head": "",
+                "attempt": 0,
+            },
+        )
 
     def _found(
         self, connection: Connection, step: StepEnded, name: str | None, chained: Chained,
@@ -181,13 +220,11 @@ def _parts(heads: Iterable[str]) -> Iterable[list[str]]:
 
 
 def _write_messages(connection: Connection, place: _Place, told: list[Told], full: bool) -> None:
-    connection.execute(
-        delete(messages).where(messages.c.session == place.session, messages.c.at >= place.keep)
-    )
+    connection.execute(_CUT_MESSAGES, {"of": place.session, "keep": place.keep})
     if not told:
         return
     connection.execute(
-        insert(messages),
+        _ADD_MESSAGES,
         [
             {
                 "session": place.session,
