@@ -114,10 +114,11 @@ def test_a_branch_off_a_session_that_went_on_is_a_session_of_its_own(tmp_path: P
 
 def test_tenants_and_routes_and_names_keep_sessions_apart(tmp_path: Path) -> None:
     recording = at(tmp_path)
-    for scope in (
+    scopes: list[dict[str, Any]] = [
         {"tenant": "a"}, {"tenant": "b"}, {"tenant": "a", "route": "/x"},
         {"tenant": "a", "session": "s1"}, {"tenant": "a", "session": "s2"},
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for scope in scopes:
         record(recording, OPENING, ASKED, **scope)
         record(recording, FOUND, says("one"), **scope)
     recording.flush()
