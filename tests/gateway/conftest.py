@@ -230,7 +230,7 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         grace_s: float = 10.0,
         **route: Any,
     ) -> Running:
-        route = {"upstream": upstream.url, "deadline_ms": 2000.0, **route}
+        route = {"upstream": upstream.url, "deadline_ms": 2000.0, "audit": 0.0, **route}
         if loader is not None:
             route.setdefault("reflex", "not-a-file")
         config = GatewayConfig(
@@ -241,6 +241,7 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
             system1=system1 or System1Limits(),
             max_consecutive_acts=max_consecutive_acts,
             grace_s=grace_s,
+            state=os.environ["REFLEXARC_STATE"],
         )
         gateway = Gateway(
             checked(config, "test"),

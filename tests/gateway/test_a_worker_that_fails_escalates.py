@@ -59,7 +59,7 @@ async def test_a_reflex_that_hangs_escalates_and_is_replaced(
     answers = [await gateway.chat(_say(desk, "fine")) for _ in range(5)]
     assert any(answer.decision.startswith("live; act") for answer in answers)
     health = (await gateway.get("/healthz")).json
-    assert health == {"status": "ok", "system1": "up", "system1_restarts": 1}
+    assert (health["system1"], health["system1_restarts"]) == ("up", 1)
 
 
 async def test_a_process_that_dies_escalates_and_is_replaced(

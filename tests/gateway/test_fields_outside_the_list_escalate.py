@@ -176,7 +176,7 @@ def test_what_is_not_text_escalates(decide: Any, desk: Any) -> None:
     assert decide(json.dumps(request).encode()) == ("escalate", "opaque_content")
     thinking = desk.request()
     thinking["messages"][2]["reasoning_content"] = "hm"
-    assert decide(json.dumps(thinking).encode()) == ("escalate", "opaque_content")
+    assert decide(json.dumps(thinking).encode()) == ("escalate", "thinking")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """`reflexarc serve`: one command to start, Ctrl-C to stop, clear words when it cannot start."""
 
 import http.client
+import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -87,20 +90,20 @@ def test_requests_in_flight_are_finished_when_it_stops() -> None:
     assert process.returncode == 0
 
 
-def test_the_worker_ends_even_if_the_gateway_is_killed(reflex_path: Path) -> None:
+def test_its_processes_end_even_if_the_gateway_is_killed(reflex_path: Path) -> None:
     process = _start(
         "--upstream", "http://127.0.0.1:9/v1", "--port", "0", "--reflex", str(reflex_path)
     )
     _until_ready(process)
-    (worker,) = _children(process.pid)
-    handle = os.pidfd_open(worker)
+    children = _children(process.pid)
+    assert len(children) == 2  # System 1 and the recorder
+    handles = [os.pidfd_open(child) for child in children]
     process.kill()
     process.communicate(timeout=30)
-    import select
-
-    ended, _, _ = select.select([handle], [], [], 10)
-    os.close(handle)
-    assert ended
+    for handle in handles:
+        ended, _, _ = select.select([handle], [], [], 10)
+        os.close(handle)
+        assert ended
 
 
 def test_a_configuration_file_serves(tmp_path: Path) -> None:
@@ -117,14 +120,32 @@ def test_a_configuration_file_serves(tmp_path: Path) -> None:
     assert "[off]" in said
 
 
-def test_what_cannot_start_says_why(tmp_path: Path, reflex_path: Path) -> None:
+def test_a_reflex_that_cannot_be_used_is_said_and_done_without(
+    tmp_path: Path, reflex_path: Path
+) -> None:
+    corrupt = tmp_path / "bad.reflex"
+    corrupt.write_bytes(reflex_path.read_bytes()[:-100])
+    process = _start(
+        "--upstream", "http://127.0.0.1:9/v1", "--port", "0", "--reflex", str(corrupt),
+        "--mode", "live",
+    )  # fmt: skip
+    said, port = _until_ready(process)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+        ready = json.loads(answer.read())
+    process.send_signal(signal.SIGINT)
+    _, complaints = process.communicate(timeout=30)
+    assert "WITHOUT SYSTEM 1" in said
+    assert str(corrupt) in complaints
+    assert ready["status"] == "ready"
+    assert ready["degraded"]
+    assert str(corrupt) in ready["unusable"]["/v1"]
+
+
+def test_what_cannot_start_says_why(tmp_path: Path) -> None:
     upstream = ("--upstream", "http://127.0.0.1:9/v1", "--port", "0")
     assert "--upstream" in _fails()
     missing = tmp_path / "none.reflex"
     assert str(missing) in _fails(*upstream, "--reflex", str(missing))
-    corrupt = tmp_path / "bad.reflex"
-    corrupt.write_bytes(reflex_path.read_bytes()[:-100])
-    assert str(corrupt) in _fails(*upstream, "--reflex", str(corrupt))
     assert "does not work yet" in _fails(*upstream, "--dialect", "responses")
     assert "does not work yet" in _fails(*upstream, "--dialect", "messages")
     assert "needs a reflex" in _fails(*upstream, "--mode", "live")

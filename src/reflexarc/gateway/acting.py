@@ -45,7 +45,7 @@ class Acting:
             return "store_down"
         return None
 
-    def acted(self, route: Route, decided: Decided, tenant: str, request_id: bytes) -> None:
+    def acted(self, route: str, decided: Decided, tenant: str, request_id: bytes) -> None:
         """Written before the act, or the partial, is sent: none without its entry."""
         guarantee = decided.guarantee
         certificate = None
@@ -57,7 +57,7 @@ class Acting:
             {
                 "request": request_id.decode("latin-1"),
                 "number": decided.id,
-                "route": route.path,
+                "route": route,
                 "tenant": tenant,
                 "tool": decided.tool,
                 "call": decided.call,

@@ -52,6 +52,8 @@ from reflexarc.wire.errors import error_body, error_face
 _log = logging.getLogger("reflexarc.gateway")
 
 NATIVE_PATH = "/api/v1/reflex"
+# A first start makes the database; without it System 1 would not act yet.
+_RECORDER_READY_S = 10.0
 _NONE = b"none"
 _ALLOWED = {
     NATIVE_PATH: "POST",
@@ -148,6 +150,7 @@ class Gateway:
         without: requests go to System 2."""
         await self.recorder.start()
         await self.system1.start()
+        await self.recorder.heard(_RECORDER_READY_S)
         transport = Transport(self.config.timeouts, self._clock_s)
         self._transport = transport
         self._forwarder = Forwarder(transport, self.metrics, self._clock_s)
@@ -309,6 +312,12 @@ class Gateway:
             arrival.number,
             self._chat.tenant(arrival.headers),
             {route.path: route.max_error for route in self.config.route},
+            {
+                route.path: reason
+                for route in self.config.route
+                if (reason := self.acting.why_not(route)) is not None
+            },
+            self.acting.switch.off.tools,
         )
         got = await self.system1.ask_native(request, body)
         if got is None:
@@ -322,6 +331,10 @@ class Gateway:
                 )
             else:
                 status, reply = got[0].status, got[1]
+                if got[0].acted is not None:
+                    self.acting.acted(
+                        got[0].reflex, got[0].acted, request.tenant.hex(), arrival.request_id
+                    )
         await self._answer(arrival, status, reply)
         return status
 

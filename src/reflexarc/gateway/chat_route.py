@@ -202,7 +202,7 @@ class ChatDesk:
         route, exchange = asked.route, asked.exchange
         self._count(route, (decided, answer))
         exchange.label = _fixed(decision_label("live", decided))
-        self._acting.acted(route, decided, asked.tenant.hex(), exchange.request_id)
+        self._acting.acted(route.path, decided, asked.tenant.hex(), exchange.request_id)
         total_ms = (self._clock_s() - exchange.began_s) * 1e3
         own = own_headers(
             exchange.request_id,
@@ -234,7 +234,7 @@ class ChatDesk:
         exchange.label = lambda: decision_label(
             "live", refused if exchange.forced_refused else decided
         )
-        self._acting.acted(route, decided, asked.tenant.hex(), exchange.request_id)
+        self._acting.acted(route.path, decided, asked.tenant.hex(), exchange.request_id)
         status = await self._forwarder.forward(exchange, arrival)
         if exchange.forced_refused:
             decided = refused

@@ -67,7 +67,7 @@ class StoreLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retention_days: float = 30.0
     max_bytes: int = 2 * _GIB
     max_waiting_bytes: int = 64 * 1024 * 1024
-    silent_s: float = 2.0
+    silent_s: float = 10.0
 
 
 class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

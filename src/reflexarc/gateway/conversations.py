@@ -5,7 +5,7 @@ not a secret and not proof against forgery: a forged collision reaches only the 
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -96,6 +96,8 @@ class Conversations:
         self._max_depth = max_depth
         self._bytes = 0
         self._known: OrderedDict[tuple[bytes, str, bytes], Conversation] = OrderedDict()
+        self.moves_on: Callable[[ContextLike], None] | None = None
+        """Called with a context before it is extended by what a later request brings."""
 
     def take(
         self, tenant: bytes, name: str, reflex: ReflexLike, raws: Sequence[msgspec.Raw]
@@ -127,6 +129,8 @@ class Conversations:
             self._bytes -= known.bytes_read
         known.reused = done
         if messages:
+            if done and self.moves_on is not None:
+                self.moves_on(known.context)
             known.context.extend([_without_thinking(message) for message in messages])
             known.head = digests[-1]
             known.messages = len(raws)

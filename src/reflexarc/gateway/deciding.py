@@ -5,28 +5,27 @@ where a reflex does: its caller turns that into an escalation.
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
 from reflexarc.gateway.admission import Admission, admit
 from reflexarc.gateway.conversations import Conversation, Conversations, ReflexLike, TooLongError
 from reflexarc.gateway.frames import Decide, Decided, Observe, Observed, Setup
-from reflexarc.reflex.decision import Decision, ProposedCall
+from reflexarc.gateway.observing import Observing
+from reflexarc.reflex.decision import Decision
 from reflexarc.steps import call_key
-from reflexarc.steps.errors import InputError, MalformedError, RequestError
+from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.wire.chat_answer import (
     ActedTurn,
     completion,
     completion_stream,
     estimated_tokens,
 )
-from reflexarc.wire.chat_assemble import answer_from_body, plain_bytes
 from reflexarc.wire.json import split_list, split_object
 from reflexarc.wire.offered import ToolReader, Tools
 
-_MAX_PENDING = 4096
 # A call costs its provider some tokens beyond its text: names of roles, brackets, an end.
 _CALL_OVERHEAD_TOKENS = 32
 
@@ -39,10 +38,12 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A decision and what of the request an answer needs."""
+    """A decision, what of the request an answer needs, and what the decision was made on."""
 
     decision: Decision
     admission: Admission
+    conversation: Conversation | None = None
+    tools: Tools | None = None
 
 
 class Decider:
@@ -64,7 +65,8 @@ class Decider:
         self._clock_s = clock_s
         self._unix_time = unix_time
         self._thinking: set[tuple[str, str]] = set()
-        self._pending: OrderedDict[int, Decided | tuple[Decided, ProposedCall]] = OrderedDict()
+        self._observing = Observing(reflexes, self.heard)
+        self.conversations.moves_on = self._observing.moves_on
 
     def decide(self, request: Decide, body: bytes) -> tuple[Decided, bytes]:
         """Decides on a chat request. Odd requests escalate with a reason; only a reflex can make
@@ -88,13 +90,22 @@ class Decider:
             stream=judged.admission.stream,
             decide_ms=(self._clock_s() - began_s) * 1e3,
         )
-        self._remember(decided, call if acts else None)
+        answers = acts and request.respond
+        self._observing.remember(
+            decided,
+            call if acts else None,
+            route=request.reflex,
+            model=judged.admission.model,
+            # An answer of System 1's own is audited, never judged.
+            context=None if answers or judged.conversation is None else judged.conversation.context,
+            tools=judged.tools,
+        )
         if decision.action == "partial" and call is not None:
             return msgspec.structs.replace(
                 decided,
                 key=act_key(body, loaded),
                 reflex=loaded.digest.hex(),
-                call=_digest(call_key(call.name, call.arguments)),
+                call=call_digest(call.name, call.arguments),
                 guarantee=decision.guarantee,
             ), b""
         if call is None or not acts or not request.respond:
@@ -111,7 +122,7 @@ class Decider:
             decided,
             key=turn.key,
             reflex=loaded.digest.hex(),
-            call=_digest(call_key(call.name, call.arguments)),
+            call=call_digest(call.name, call.arguments),
             guarantee=decision.guarantee,
             audit=self._draw(b"audit", turn.key.encode()) < request.audit,
             prompt_tokens=turn.prompt_tokens,
@@ -119,6 +130,11 @@ class Decider:
         if judged.admission.stream:
             return decided, completion_stream(turn, judged.admission.include_usage)
         return decided, completion(turn)
+
+    def observe(self, request: Observe, body: bytes) -> Observed | None:
+        """Compares what System 2 answered with what System 1 would have done; None where the
+        decision is not remembered."""
+        return self._observing.observe(request, body)
 
     def heard(self, reflex: str, model: str) -> None:
         """System 2 answered with thinking: from now on it may want it back."""
@@ -128,31 +144,6 @@ class Decider:
         """In [0, 1), the same for the same, and not to be foreseen without the secret."""
         digest = hashlib.blake2b(of, key=self._setup.secret[:64], person=what, digest_size=8)
         return int.from_bytes(digest.digest(), "big") / 2**64
-
-    def observe(self, request: Observe, body: bytes) -> Observed | None:
-        """Compares what System 2 answered with what System 1 would have done; None where the
-        decision is not remembered. Any call of System 2's batch counts as agreement."""
-        pending = self._pending.pop(request.id, None)
-        if pending is None:
-            return None
-        try:
-            if request.status != 200:
-                raise MalformedError(f"System 2 answered with status {request.status}")
-            answer = answer_from_body(
-                plain_bytes(body, request.content_encoding), request.content_type
-            )
-        except InputError:
-            return Observed(request.id, "unreadable", "")
-        if not answer.complete or not all(call.well_formed for call in answer.calls):
-            return Observed(request.id, "unreadable", "")
-        if isinstance(pending, Decided):
-            return Observed(
-                request.id, "escalate", answer.calls[0].name if answer.calls else "message"
-            )
-        _, call = pending
-        key = call_key(call.name, call.arguments)
-        agrees = any(made.key == key for made in answer.calls)
-        return Observed(request.id, "agree" if agrees else "disagree", call.name)
 
     def _judged(self, request: Decide, loaded: Loaded, body: bytes) -> Judged:
         try:
@@ -189,7 +180,7 @@ class Decider:
                 reason = self._not_here(request, admission, conversation)
             if reason is not None:
                 decision = msgspec.structs.replace(decision, action="escalate", reason=reason)
-        return Judged(decision, admission)
+        return Judged(decision, admission, conversation, tools)
 
     def decision(
         self,
@@ -260,14 +251,11 @@ class Decider:
             return "canary"
         return None
 
-    def _remember(self, decided: Decided, call: ProposedCall | None) -> None:
-        self._pending[decided.id] = decided if call is None else (decided, call)
-        if len(self._pending) > _MAX_PENDING:
-            self._pending.popitem(last=False)
 
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def call_digest(name: str, arguments: dict[str, Any]) -> str:
+    """What the trail keeps of a call: enough to recognise it, not to tell it."""
+    text = call_key(name, arguments).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
 def act_key(body: bytes, loaded: Loaded) -> str:

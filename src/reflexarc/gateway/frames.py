@@ -74,11 +74,14 @@ class Observe(msgspec.Struct, frozen=True, tag=True):
 
 class Native(msgspec.Struct, frozen=True, tag=True):
     """A body of the native endpoint. `max_errors`: by reflex, the largest error it may ask for,
-    and what counts where it names none."""
+    and what counts where it names none; `may_not`: by reflex, why it may not act now; `tools_off`
+    are switched off for all."""
 
     id: int
     tenant: bytes
     max_errors: dict[str, float]
+    may_not: dict[str, str] = {}
+    tools_off: tuple[str, ...] = ()
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -121,13 +124,16 @@ class Observed(msgspec.Struct, frozen=True, tag=True):
 
 
 class NativeReply(msgspec.Struct, frozen=True, tag=True):
-    """The body is the HTTP answer's."""
+    """The body is the HTTP answer's. `acted` says of an act or a partial what the trail keeps, and
+    `reflex` under which name it was made."""
 
     id: int
     status: int
     decision: str
     reason: str
     failed: bool = False
+    reflex: str = ""
+    acted: Decided | None = None
 
 
 ToWorker = Setup | Decide | Observe | Native

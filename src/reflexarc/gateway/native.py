@@ -7,10 +7,10 @@ from typing import Any, Literal
 import msgspec
 
 from reflexarc.gateway.conversations import Conversation, TooLongError, chain
-from reflexarc.gateway.deciding import Decider, Loaded, act_key
-from reflexarc.gateway.frames import Native, NativeReply, Setup
+from reflexarc.gateway.deciding import Decider, Loaded, act_key, call_digest
+from reflexarc.gateway.frames import Decided, Native, NativeReply, Setup
 from reflexarc.gateway.unanswered import plain_escalation
-from reflexarc.reflex.decision import Decision
+from reflexarc.reflex.decision import Decision, Guarantee
 from reflexarc.steps.errors import InputError, MalformedError, RequestError
 from reflexarc.wire.errors import error_body, error_face
 from reflexarc.wire.offered import Tools
@@ -71,7 +71,7 @@ class NativeDesk:
         """Never raises for what a client sent; may raise where a reflex does."""
         began_s = self._clock_s()
         try:
-            answer = self._answer(native, body)
+            answer, acting = self._answer(native, body)
         except TooLongError:
             total_ms = (self._clock_s() - began_s) * 1e3
             status, reply_body = plain_escalation(body, "too_long", total_ms)
@@ -85,21 +85,43 @@ class NativeDesk:
         except InputError as error:
             status, fault_body = error_face(error)
             return NativeReply(native.id, status, "", error.code), fault_body
-        reply = NativeReply(native.id, 200, answer.decision, answer.reason)
+        reply = NativeReply(native.id, 200, answer.decision, answer.reason, reflex=acting)
+        if acting and answer.calls:
+            reply = msgspec.structs.replace(reply, acted=self._acted(native, acting, answer, body))
         return reply, msgspec.json.encode(answer)
 
-    def _answer(self, native: Native, body: bytes) -> ReflexAnswer:
+    def _acted(self, native: Native, name: str, answer: ReflexAnswer, body: bytes) -> Decided:
+        """What the trail keeps of it."""
+        call, loaded, guarantee = answer.calls[0], self._decider.reflexes[name], answer.guarantee
+        return Decided(
+            id=native.id,
+            action="partial" if answer.decision == "partial" else "act",
+            reason=answer.reason,
+            tool=call.name,
+            confidence=answer.confidence,
+            key=act_key(body, loaded),
+            reflex=loaded.digest.hex(),
+            call=call_digest(call.name, call.arguments),
+            guarantee=None
+            if guarantee is None
+            else Guarantee(
+                **{name: getattr(guarantee, name) for name in Guarantee.__struct_fields__}
+            ),
+        )
+
+    def _answer(self, native: Native, body: bytes) -> tuple[ReflexAnswer, str]:
+        """The answer, and the name of the reflex that acts."""
         began_s = self._clock_s()
         request = reflex_request(body)
         work = self._gather(native.tenant, request)
         parsed_s = self._clock_s()
         if request.call is not None:
-            answer = self._judge_call(work, request.call, began_s, parsed_s)
+            answer, name = self._judge_call(work, request.call, began_s, parsed_s), ""
         else:
-            answer = self._choose(native, work, body, began_s, parsed_s)
+            answer, name = self._choose(native, work, body, began_s, parsed_s)
         if request.session is not None:
             self._hold(native.tenant, request.session, work)
-        return answer
+        return answer, name if answer.calls else ""
 
     def _gather(self, tenant: bytes, request: ReflexRequest) -> _Work:
         held = None
@@ -146,8 +168,9 @@ class NativeDesk:
 
     def _choose(
         self, native: Native, work: _Work, body: bytes, began_s: float, parsed_s: float
-    ) -> ReflexAnswer:
+    ) -> tuple[ReflexAnswer, str]:
         names = self._names(work.request)
+        name = ""
         conversation: Conversation | None = None
         decision = Decision("escalate", "no_reflex")
         loaded: Loaded | None = None
@@ -181,6 +204,9 @@ class NativeDesk:
             obstacle = None
             if conversation is not None:
                 obstacle = self._decider.obstacle(decision, work.tools, conversation)
+            if call.name in native.tools_off:
+                obstacle = "off:tool"
+            obstacle = native.may_not.get(name, obstacle)
             if obstacle is not None:
                 action, reason = "escalate", obstacle
             elif failed:
@@ -203,7 +229,7 @@ class NativeDesk:
                 )
         guarantee = decision.guarantee if action != "escalate" else None
         ended_s = self._clock_s()
-        return ReflexAnswer(
+        answer = ReflexAnswer(
             decision=action,
             calls=calls,
             confidence=decision.confidence,
@@ -226,6 +252,7 @@ class NativeDesk:
             timing_ms=_timing(began_s, parsed_s, context_s, decided_s, ended_s),
             open=sorted(left_open) if action == "partial" else [],
         )
+        return answer, name
 
     def _judge_call(
         self, work: _Work, call: CallToCheck, began_s: float, parsed_s: float

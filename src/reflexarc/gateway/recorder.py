@@ -45,7 +45,7 @@ class RecorderLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     without a sign of life for so long, the recorder counts as unwell."""
 
     max_waiting_bytes: int = 64 * 1024 * 1024
-    silent_s: float = 2.0
+    silent_s: float = 10.0
 
 
 class Recorder:
@@ -73,6 +73,7 @@ class Recorder:
         self._restarting: asyncio.Task[None] | None = None
         self._closing = False
         self._dropped_there = 0
+        self._first_sign: asyncio.Future[None] | None = None
 
     @property
     def well(self) -> bool:
@@ -105,6 +106,13 @@ class Recorder:
         except OSError as error:
             self._unwell("died", f"the recorder cannot be started: {error}")
             self._restarting = asyncio.get_running_loop().create_task(self._restart())
+
+    async def heard(self, within_s: float) -> bool:
+        """Waits for its first sign of life. Whether there was one in time."""
+        if self._first_sign is None:
+            return False
+        done, _ = await asyncio.wait([self._first_sign], timeout=within_s)
+        return bool(done)
 
     async def close(self) -> None:
         """Lets the recorder write what it has, for some seconds at most."""
@@ -159,6 +167,7 @@ class Recorder:
         child = Child(
             "reflexarc.gateway.recorder_process", self._received, self._lost, self._hidden_variables
         )
+        self._first_sign = asyncio.get_running_loop().create_future()
         await child.launch()
         self._child = child
         self._last_sign_s = self._clock_s()
@@ -169,6 +178,8 @@ class Recorder:
     def _received(self, head: bytes, _body: bytes) -> None:
         written = _written.decode(head)
         self._last_sign_s = self._clock_s()
+        if self._first_sign is not None and not self._first_sign.done():
+            self._first_sign.set_result(None)
         for identity in written.trail:
             self._unwritten.pop(identity, None)
         self.steps += written.steps

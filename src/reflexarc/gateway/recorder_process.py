@@ -21,8 +21,8 @@ from reflexarc.gateway.recorder import RecorderSetup, ToRecorder
 from reflexarc.store import Recording
 from reflexarc.store.records import Audited, Judged, StepEnded
 
-# As low as it goes without being starved: requests come first, System 1 second.
-_NICENESS = 15
+# Requests come first, System 1 second; but it must not be starved, for then nothing acts.
+_NICENESS = 5
 _decoder: msgspec.msgpack.Decoder[ToRecorder] = msgspec.msgpack.Decoder(ToRecorder)
 
 

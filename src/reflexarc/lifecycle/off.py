@@ -52,6 +52,10 @@ class Off(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 return "off:tool"
         return None
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        return tuple(entry.name for entry in self.entries if entry.what == "tool")
+
     def with_off(self, entry: OffEntry) -> "Off":
         kept = [one for one in self.entries if (one.what, one.name) != (entry.what, entry.name)]
         if len(kept) >= MAX_ENTRIES:
