@@ -25,6 +25,7 @@ def outcome(
     return Outcome(
         session=session, task=session, step=message, message=message,
         recorded=ToolCall("c", name, {"id": "x" if exact else "y"}), effect="read", thought=False,
+        named_tool=name, proposed_tool=name, confidence=0.9, reason="below_threshold",
         named=True, exact=exact, among_three=exact, read_exact=exact, read_among_three=exact,
         decision=Decision("escalate", "below_threshold", call, 0.9),
         acted={"0.05": acted}, cpu_ms=0.1,

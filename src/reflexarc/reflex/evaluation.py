@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -10,38 +10,37 @@ import numpy as np
 from reflexarc.reflex.certificate import binomial_upper
 from reflexarc.reflex.decision import Decision
 from reflexarc.reflex.identity import offered_tools
-from reflexarc.reflex.learning import LEVELS
+from reflexarc.reflex.outcome import (
+    Judgement,
+    Offered,
+    decide_item,
+    judge_item,
+    levels_of,
+)
+from reflexarc.reflex.outcome import level_name as level_name
 from reflexarc.reflex.reflex import Reflex
 from reflexarc.reflex.repeat import repeats
 from reflexarc.reflex.replay import replay
-from reflexarc.steps import Effect, Session, ToolCall
+from reflexarc.steps import Session, ToolCall
 
 _BINS = 10
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """One decision item of a recorded session and what System 1 made of it.
-
-    `recorded` is the call System 2 made (None: a message); `effect` its effect. `exact`: the
-    best-ranked call is the recorded one; `among_three`: it is among the best three;
-    `read_exact`, `read_among_three`: the same among calls of read tools only.
-    `acted` maps an error level ("0.05") to whether System 1 would have acted under it.
-    """
+class Placed(Judgement, frozen=True, kw_only=True):
+    """A judgement, and the step it belongs to: `step` counts within its session."""
 
     session: str
     task: str
     step: int
+
+
+class Outcome(Placed, frozen=True, kw_only=True):
+    """One decision item of a recorded session and what System 1 made of it. `recorded` is the call
+    System 2 made (None: a message, or a thought); `message` its index in the session."""
+
     message: int
     recorded: ToolCall | None
-    effect: Effect | None
-    thought: bool
-    named: bool
-    exact: bool
-    among_three: bool
-    read_exact: bool
-    read_among_three: bool
     decision: Decision
-    acted: dict[str, bool]
     cpu_ms: float
 
 
@@ -100,14 +99,9 @@ class Evaluation(msgspec.Struct, frozen=True):
     latency_ms: Latency
 
 
-def level_name(level: float) -> str:
-    """An error level as the key it is reported under: 0.05 is "0.05", 0.1 is "0.10"."""
-    return f"{level:.2f}" if round(level, 2) == level else f"{level:.12g}"
-
-
 def outcomes(reflex: Reflex, sessions: Sequence[Session]) -> Iterator[Outcome]:
     """Every decision item of the sessions, in order, with what System 1 would have done."""
-    levels = sorted({*LEVELS, reflex.card.max_error})
+    levels = levels_of(reflex)
     for session in sessions:
         yield from _session_outcomes(reflex, session, levels)
 
@@ -124,58 +118,23 @@ def _session_outcomes(reflex: Reflex, session: Session, levels: Sequence[float])
 
 
 def _timed_outcomes(reflex: Reflex, session: Session, levels: Sequence[float]) -> Iterator[Outcome]:
-    tools = offered_tools(session)
-    offered = {tool.name for tool in tools}
-    effects = reflex.effects
-    thinking = {name for name, effect in effects.items() if effect == "think"}
-    reads = {name for name in offered if effects.get(name) == "read"}
+    tools = Offered(reflex, offered_tools(session), recorded=bool(session.tools))
     before = time.thread_time()
     for context, item in replay(session):
-        ranking = reflex.predictor.rank(context, offered)
-        decision = reflex.judge(
-            context, ranking, tools, model=session.model, max_error=1.0,
-            recorded=bool(session.tools),
-        )  # fmt: skip
+        ranking, decision = decide_item(reflex, context, tools, model=session.model)
         cpu_ms = (time.thread_time() - before) * 1e3
-        wanted = item.answers(thinking)
-        recorded = item.recorded if wanted else None
-        effect = effects.get(recorded.name, "write") if recorded is not None else None
-        keys = [call.key for call in ranking.calls]
-        # Ranked for reads alone only where it is asked about: over recorded reads.
-        of_reads: list[str] = []
-        if effect == "read":
-            of_reads = [call.key for call in reflex.predictor.rank(context, reads).calls]
-        verdict = ranking.verdict
+        judged = judge_item(reflex, context, item, tools, ranking, decision, levels)
         yield Outcome(
+            **msgspec.structs.asdict(judged),
             session=session.id,
             task=session.task,
             step=item.step,
             message=item.message,
-            recorded=recorded,
-            effect=effect,
-            thought=item.recorded is not None and recorded is None,
-            named=verdict in {call.name for call in item.calls}
-            if recorded is not None
-            else verdict is None,
-            exact=not wanted.isdisjoint(keys[:1]),
-            among_three=not wanted.isdisjoint(keys[:3]),
-            read_exact=not wanted.isdisjoint(of_reads[:1]),
-            read_among_three=not wanted.isdisjoint(of_reads[:3]),
+            recorded=item.recorded if judged.is_call else None,
             decision=decision,
-            acted={level_name(level): _acts(reflex, decision, level) for level in levels},
             cpu_ms=cpu_ms,
         )
         before = time.thread_time()
-
-
-def _acts(reflex: Reflex, decision: Decision, level: float) -> bool:
-    """Whether the decision, made without a limit on the error, also holds under one."""
-    if decision.reason not in ("certified", "below_threshold", "free_text"):
-        return False
-    certificate = reflex.certificate(level)
-    if certificate is None or certificate.threshold is None:
-        return False
-    return decision.confidence >= certificate.threshold
 
 
 def evaluate(
@@ -187,7 +146,7 @@ def evaluate(
     """Judge a reflex on sessions, none of whose tasks it should have been learned from.
     `progress` is called with the share of the sessions done."""
     found: list[Outcome] = []
-    levels = sorted({*LEVELS, reflex.card.max_error})
+    levels = levels_of(reflex)
     for done, session in enumerate(sessions, 1):
         found += _session_outcomes(reflex, session, levels)
         if progress is not None:
@@ -197,16 +156,35 @@ def evaluate(
 
 def summarise(reflex: Reflex, sessions: Sequence[Session], found: Sequence[Outcome]) -> Evaluation:
     """The figures over outcomes already made."""
-    calls = [one for one in found if one.recorded is not None]
+    thinking = {name for name, effect in reflex.effects.items() if effect == "think"}
+    return figures(
+        found,
+        [one.cpu_ms for one in found],
+        sessions=len(sessions),
+        tasks={session.task for session in sessions},
+        levels=[level_name(level) for level in levels_of(reflex)],
+        repeat_rate=repeats(sessions, thinking).repeat_rate,
+    )
+
+
+def figures(
+    found: Sequence[Placed],
+    cpu_ms: Sequence[float],
+    *,
+    sessions: int,
+    tasks: Collection[str],
+    levels: Sequence[str],
+    repeat_rate: float | None,
+) -> Evaluation:
+    """The figures over judgements, wherever they were made; `cpu_ms` of each item."""
+    calls = [one for one in found if one.is_call]
     reads = [one for one in calls if one.effect == "read"]
     writes = [one for one in calls if one.effect == "write"]
     steps = {(one.session, one.step) for one in found}
     tool_steps = {(one.session, one.step) for one in calls}
-    tasks = {session.task for session in sessions}
-    thinking = {name for name, effect in reflex.effects.items() if effect == "think"}
-    cpu = np.array([one.cpu_ms for one in found]) if found else np.zeros(1)
+    cpu = np.array(cpu_ms) if cpu_ms else np.zeros(1)
     return Evaluation(
-        sessions=len(sessions),
+        sessions=sessions,
         tasks=len(tasks),
         steps=len(steps),
         tool_steps=len(tool_steps),
@@ -221,10 +199,9 @@ def summarise(reflex: Reflex, sessions: Sequence[Session], found: Sequence[Outco
         ),
         writes=Writes(len(writes), _share([one.exact for one in writes])),
         certified={
-            level_name(level): _certified(found, level_name(level), len(calls), tool_steps, tasks)
-            for level in sorted({*LEVELS, reflex.card.max_error})
+            level: _certified(found, level, len(calls), tool_steps, tasks) for level in levels
         },
-        repeat_rate=repeats(sessions, thinking).repeat_rate,
+        repeat_rate=repeat_rate,
         ece=_expected_calibration_error(found),
         latency_ms=Latency(
             round(float(np.median(cpu)), 4),
@@ -235,11 +212,11 @@ def summarise(reflex: Reflex, sessions: Sequence[Session], found: Sequence[Outco
 
 
 def _certified(
-    found: Sequence[Outcome],
+    found: Sequence[Placed],
     level: str,
     calls: int,
     tool_steps: set[tuple[str, int]],
-    tasks: set[str],
+    tasks: Collection[str],
 ) -> Certified:
     answered = [one for one in found if one.acted[level]]
     wrong = [one for one in answered if not one.exact]
@@ -256,12 +233,12 @@ def _certified(
     )
 
 
-def _expected_calibration_error(found: Sequence[Outcome]) -> float:
+def _expected_calibration_error(found: Sequence[Placed]) -> float:
     """Mean distance of confidence and accuracy over ten equal bins, weighted by their size."""
-    ranked = [one for one in found if one.decision.call is not None]
+    ranked = [one for one in found if one.proposed_tool is not None]
     if not ranked:
         return 0.0
-    confidence = np.array([one.decision.confidence for one in ranked])
+    confidence = np.array([one.confidence for one in ranked])
     exact = np.array([one.exact for one in ranked], dtype=np.float64)
     bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
     error = 0.0

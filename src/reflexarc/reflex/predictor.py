@@ -1,6 +1,6 @@
 """Ranks the calls System 2 could make next: which tool, then its arguments by beam search."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,13 @@ class RankedCall:
     @property
     def key(self) -> str:
         return call_key(self.name, self.arguments)
+
+    def with_tool(self, probability: float) -> "RankedCall":
+        """The same call, its tool as probable as this."""
+        return RankedCall(
+            self.name, probability, self.argument_probability, self.least, self.arguments,
+            self.chosen,
+        )  # fmt: skip
 
 
 class Ranking:
@@ -119,16 +126,42 @@ class Predictor:
             allowed = [True, *(name in offered for name in self.classes[1:])]
             probabilities = np.where(allowed, probabilities, 0.0)
             probabilities = probabilities / max(1e-9, float(probabilities.sum()))
+        return Ranking(self._ranked(context, probabilities, {}), self.classes, probabilities)
+
+    def rank_among(
+        self, context: Context, ranking: Ranking, offered: Collection[str]
+    ) -> list[RankedCall]:
+        """What `rank` gives with fewer tools offered, best first, for a ranking just made in this
+        context: what it has worked out already is used again."""
+        allowed = [True, *(name in offered for name in self.classes[1:])]
+        probabilities = np.where(allowed, ranking.probabilities, 0.0)
+        probabilities = probabilities / max(1e-9, float(probabilities.sum()))
+        filled: dict[str, list[RankedCall]] = {}
+        for call in ranking.calls:
+            filled.setdefault(call.name, []).append(call)
+        return self._ranked(context, probabilities, filled)
+
+    def _ranked(
+        self,
+        context: Context,
+        probabilities: NDArray[np.float64],
+        filled: Mapping[str, Sequence[RankedCall]],
+    ) -> list[RankedCall]:
         order = [int(at) for at in np.argsort(-probabilities, kind="stable") if at != MESSAGE]
         calls: list[RankedCall] = []
         for at in order[:_MAX_TOOLS]:
             probability = float(probabilities[at])
             if probability < _MIN_TOOL_PROBABILITY and calls:
                 break
-            if probability > 0.0:
+            if probability <= 0.0:
+                continue
+            known = filled.get(self.classes[at])
+            if known is None:
                 calls += self.fill(context, self.classes[at], probability)
+            else:
+                calls += [call.with_tool(probability) for call in known]
         calls.sort(key=lambda call: -call.joint)
-        return Ranking(calls, self.classes, probabilities)
+        return calls
 
     def fill(
         self, context: Context, name: str, probability: float, leaving: Collection[str] = ()

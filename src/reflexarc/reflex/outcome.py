@@ -1,0 +1,133 @@
+"""Judging one item: what System 1 makes of it, and whether that is what System 2 did.
+
+`reflexarc eval` and a gateway that looks on judge by this same code.
+"""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.decision import Decision
+from reflexarc.reflex.learning import LEVELS
+from reflexarc.reflex.predictor import Ranking
+from reflexarc.reflex.reflex import Reflex
+from reflexarc.steps import Effect, Item, ToolCall, ToolSpec
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """One item and what System 1 made of it.
+
+    `named_tool` is the tool System 2 called (None: it wrote a message); `thought`: that tool only
+    thinks, which counts as a message; `effect` is that of a call that counts. `proposed_tool` is
+    the best-ranked call's, None where there was none. `named`: the most probable class is what
+    System 2 did. `exact`: the best-ranked call is the recorded one; `among_three`: it is among the
+    best three; `read_exact`, `read_among_three`: the same among calls of read tools only. `acted`
+    maps an error level ("0.05") to whether System 1 would have acted under it. `confidence` is 0
+    where nothing was ranked.
+    """
+
+    named_tool: str | None
+    proposed_tool: str | None
+    effect: Effect | None
+    thought: bool
+    named: bool
+    exact: bool
+    among_three: bool
+    read_exact: bool
+    read_among_three: bool
+    confidence: float
+    reason: str
+    acted: dict[str, bool]
+
+    @property
+    def is_call(self) -> bool:
+        """Whether System 2 made a call that counts as one."""
+        return self.named_tool is not None and not self.thought
+
+
+class Offered:
+    """What is looked up about the tools of a request, once for all its items. `recorded` is false
+    only where a session recorded no schemas: then tools are known by name alone."""
+
+    __slots__ = ("offered", "reads", "recorded", "specs", "thinking")
+
+    def __init__(self, reflex: Reflex, specs: Sequence[ToolSpec], *, recorded: bool = True) -> None:
+        effects = reflex.effects
+        self.specs = specs
+        self.recorded = recorded
+        self.offered = {tool.name for tool in specs}
+        self.thinking = {name for name, effect in effects.items() if effect == "think"}
+        self.reads = {name for name in self.offered if effects.get(name) == "read"}
+
+
+def levels_of(reflex: Reflex) -> list[float]:
+    """The error levels a reflex is judged at: the usual ones and its own."""
+    return sorted({*LEVELS, reflex.card.max_error})
+
+
+def level_name(level: float) -> str:
+    """An error level as the key it is reported under: 0.05 is "0.05", 0.1 is "0.10"."""
+    return f"{level:.2f}" if round(level, 2) == level else f"{level:.12g}"
+
+
+def decide_item(
+    reflex: Reflex, context: Context, tools: Offered, *, model: str | None
+) -> tuple[Ranking, Decision]:
+    """What System 1 makes of the context, without a limit on the error: what a limit would change
+    is found by `judge_item`."""
+    ranking = reflex.predictor.rank(context, tools.offered)
+    decision = reflex.judge(
+        context, ranking, tools.specs, model=model, max_error=1.0, recorded=tools.recorded
+    )
+    return ranking, decision
+
+
+def judge_item(
+    reflex: Reflex,
+    context: Context,
+    item: Item,
+    tools: Offered,
+    ranking: Ranking,
+    decision: Decision,
+    levels: Collection[float],
+) -> Judgement:
+    """Compares what `decide_item` gave with what System 2 did at this item."""
+    wanted = item.answers(tools.thinking)
+    recorded = item.recorded if wanted else None
+    effect = reflex.effects.get(recorded.name, "write") if recorded is not None else None
+    keys = [call.key for call in ranking.calls[:3]]
+    # Ranked for reads alone only where it is asked about: over recorded reads.
+    of_reads: list[str] = []
+    if effect == "read":
+        among = reflex.predictor.rank_among(context, ranking, tools.reads)
+        of_reads = [call.key for call in among[:3]]
+    verdict = ranking.verdict
+    return Judgement(
+        named_tool=item.recorded.name if item.recorded is not None else None,
+        proposed_tool=decision.call.name if decision.call is not None else None,
+        effect=effect,
+        thought=item.recorded is not None and recorded is None,
+        named=_named(verdict, item.calls) if recorded is not None else verdict is None,
+        exact=not wanted.isdisjoint(keys[:1]),
+        among_three=not wanted.isdisjoint(keys),
+        read_exact=not wanted.isdisjoint(of_reads[:1]),
+        read_among_three=not wanted.isdisjoint(of_reads),
+        confidence=decision.confidence,
+        reason=decision.reason,
+        acted={level_name(level): _acts(reflex, decision, level) for level in levels},
+    )
+
+
+def _named(verdict: str | None, calls: Sequence[ToolCall]) -> bool:
+    return verdict in {call.name for call in calls}
+
+
+def _acts(reflex: Reflex, decision: Decision, level: float) -> bool:
+    """Whether the decision, made without a limit on the error, also holds under one."""
+    if decision.reason not in ("certified", "below_threshold", "free_text"):
+        return False
+    certificate = reflex.certificate(level)
+    if certificate is None or certificate.threshold is None:
+        return False
+    return decision.confidence >= certificate.threshold
