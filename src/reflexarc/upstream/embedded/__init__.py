@@ -1,0 +1,12 @@
+"""The embedded engine: a real llama.cpp server with a very small model, as a System 2 for trying.
+
+Plumbing-grade: it streams, counts, caches and calls tools by their schemas as a real one does; what
+it says is not to be relied on.
+"""
+
+from reflexarc.upstream.embedded.answer import ENGINE_HEADER as ENGINE_HEADER
+from reflexarc.upstream.embedded.answer import ENGINE_LABEL as ENGINE_LABEL
+from reflexarc.upstream.embedded.answer import MODEL as MODEL
+from reflexarc.upstream.embedded.installed import model_path as model_path
+from reflexarc.upstream.embedded.supervisor import Embedded as Embedded
+from reflexarc.upstream.embedded.supervisor import EmbeddedLimits as EmbeddedLimits

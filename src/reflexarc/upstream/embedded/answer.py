@@ -1,0 +1,146 @@
+"""What the engine wrote, as chat completions: whole, and in pieces for a stream. Pure."""
+
+from typing import Any
+
+import msgspec
+
+from reflexarc.steps import ToolSpec
+from reflexarc.wire.sse import data_event
+
+MODEL = "smollm2-135m-plumbing"
+ENGINE_HEADER = "x-reflexarc-engine"
+ENGINE_LABEL = "embedded; plumbing-grade"
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens of the prompt, of these those found in the engine's cache, and tokens written."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+
+    def as_chat(self) -> dict[str, Any]:
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": self.prompt_tokens + self.completion_tokens,
+            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+        }
+
+
+class Written(msgspec.Struct, frozen=True):
+    """One answer. With a `tool`, `text` is its arguments; `cut`: the limit of tokens ended it."""
+
+    text: str
+    tool: ToolSpec | None
+    cut: bool
+    usage: Usage
+
+    @property
+    def finish_reason(self) -> str:
+        if self.cut:
+            return "length"
+        return "stop" if self.tool is None else "tool_calls"
+
+
+class Naming(msgspec.Struct, frozen=True):
+    """Ids and time of one completion; `seed` makes the ids."""
+
+    seed: str
+    created_s: int
+
+    @property
+    def completion_id(self) -> str:
+        return f"chatcmpl-{self.seed}"
+
+    @property
+    def call_id(self) -> str:
+        return f"call_{self.seed}"
+
+
+def completion(written: Written, naming: Naming) -> bytes:
+    """A whole `chat.completion`."""
+    message: dict[str, Any] = {"role": "assistant", "content": written.text, "refusal": None}
+    if written.tool is not None:
+        function = {"name": written.tool.name, "arguments": written.text}
+        call = {"id": naming.call_id, "type": "function", "function": function}
+        message |= {"content": None, "tool_calls": [call]}
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": written.finish_reason,
+    }
+    return msgspec.json.encode(
+        {
+            "id": naming.completion_id,
+            "object": "chat.completion",
+            "created": naming.created_s,
+            "model": MODEL,
+            "choices": [choice],
+            "usage": written.usage.as_chat(),
+        }
+    )
+
+
+class Chunks:
+    """The events of one streamed completion, in the order: `opening`, `piece`*, `ending`."""
+
+    def __init__(self, naming: Naming, tool: ToolSpec | None, *, include_usage: bool) -> None:
+        self._naming = naming
+        self._tool = tool
+        self._include_usage = include_usage
+
+    def opening(self) -> bytes:
+        delta: dict[str, Any] = {"role": "assistant", "content": ""}
+        if self._tool is not None:
+            function = {"name": self._tool.name, "arguments": ""}
+            call = {
+                "index": 0,
+                "id": self._naming.call_id,
+                "type": "function",
+                "function": function,
+            }
+            delta |= {"content": None, "tool_calls": [call]}
+        return self._event(delta)
+
+    def piece(self, text: str) -> bytes:
+        if self._tool is None:
+            return self._event({"content": text})
+        return self._event({"tool_calls": [{"index": 0, "function": {"arguments": text}}]})
+
+    def ending(self, written: Written) -> bytes:
+        """With the usage where it was asked for, and the end of the stream."""
+        end = self._event({}, finish=written.finish_reason)
+        if self._include_usage:
+            end += self._event(None, usage=written.usage.as_chat())
+        return end + b"data: [DONE]\n\n"
+
+    def _event(
+        self,
+        delta: dict[str, Any] | None,
+        finish: str | None = None,
+        usage: dict[str, Any] | None = None,
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        event: dict[str, Any] = {
+            "id": self._naming.completion_id,
+            "object": "chat.completion.chunk",
+            "created": self._naming.created_s,
+            "model": MODEL,
+            "choices": [] if delta is None else [choice],
+        }
+        if self._include_usage:
+            event["usage"] = usage
+        return data_event(msgspec.json.encode(event))
+
+
+def models(created_s: int) -> bytes:
+    model = {"id": MODEL, "object": "model", "created": created_s, "owned_by": "reflexarc-local"}
+    return msgspec.json.encode({"object": "list", "data": [model]})
+
+
+def model(created_s: int) -> bytes:
+    return msgspec.json.encode(
+        {"id": MODEL, "object": "model", "created": created_s, "owned_by": "reflexarc-local"}
+    )

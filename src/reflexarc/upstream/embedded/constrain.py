@@ -1,0 +1,110 @@
+"""What the engine may write: JSON schemas narrowed so that a small model comes to an end, and
+grammars that admit one text only. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+MAX_STRING_CHARS = 200
+MAX_ITEMS = 8
+MAX_INTEGER = 1_000_000_000
+_MAX_SCHEMA_DEPTH = 64
+
+# Commas and colons as compact JSON has them: free white space is one more way not to end.
+_COMPACT = {"x-guidance": {"whitespace_flexible": False}}
+_CHOSEN = frozenset({"enum", "const", "$ref", "anyOf", "oneOf", "allOf", "pattern", "format"})
+_SCHEMAS_BY_NAME = ("properties", "$defs", "definitions", "patternProperties")
+_SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else")
+
+
+def narrowed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema of fewer values, all of them valid under the one given, for decoding greedily.
+
+    Where nothing is said: strings of at most `MAX_STRING_CHARS`, lists of at most `MAX_ITEMS`,
+    integers up to `MAX_INTEGER` either way, no properties but those named. Raises `ValueError` for
+    nesting deeper than 64 levels.
+    """
+    return {**_narrowed(schema, 0), **_COMPACT}
+
+
+def parameters_schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema that a tool's arguments are decoded under: always that of an object."""
+    nothing: dict[str, Any] = {"properties": {}}
+    return narrowed({"type": "object", **(parameters or nothing)})
+
+
+PROBE_MARK = "zq81"
+
+
+def probe_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Begins with `PROBE_OPENING` wherever `schema` became a grammar. Where it cannot, llama.cpp
+    writes on unconstrained, and nothing else tells."""
+    return {
+        "type": "object",
+        "properties": {PROBE_MARK: schema},
+        "required": [PROBE_MARK],
+        "additionalProperties": False,
+        **_COMPACT,
+    }
+
+
+PROBE_OPENING = f'{{"{PROBE_MARK}'
+
+
+def only(text: str) -> str:
+    """A grammar (GBNF) whose one sentence is `text`."""
+    escaped = "".join(_ESCAPES.get(c, c) for c in text)
+    return f'root ::= "{escaped}"'
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _narrowed(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    if depth > _MAX_SCHEMA_DEPTH:
+        raise ValueError(f"it nests deeper than {_MAX_SCHEMA_DEPTH} levels")
+    made = dict(schema)
+    for key in _SCHEMAS:
+        if isinstance(made.get(key), dict):
+            made[key] = _narrowed(made[key], depth + 1)
+    for key in _SCHEMA_LISTS:
+        if isinstance(made.get(key), list):
+            made[key] = [_or_as_is(item, depth) for item in cast(list[Any], made[key])]
+    for key in _SCHEMAS_BY_NAME:
+        if isinstance(made.get(key), dict):
+            members = cast(dict[str, Any], made[key])
+            made[key] = {name: _or_as_is(value, depth) for name, value in members.items()}
+    if not _CHOSEN & made.keys():
+        _bound(made)
+    return made
+
+
+def _or_as_is(value: Any, depth: int) -> Any:
+    """Schemas may be `true` and `false` too."""
+    return _narrowed(cast(dict[str, Any], value), depth + 1) if isinstance(value, dict) else value
+
+
+def _bound(schema: dict[str, Any]) -> None:
+    kinds = schema.get("type")
+    kind = cast(list[Any], kinds) if isinstance(kinds, list) else [kinds]
+    if "string" in kind and "maxLength" not in schema:
+        schema["maxLength"] = max(MAX_STRING_CHARS, _whole(schema.get("minLength")))
+    if "array" in kind and "maxItems" not in schema:
+        schema["maxItems"] = max(MAX_ITEMS, _whole(schema.get("minItems")))
+    if "integer" in kind and "multipleOf" not in schema:
+        lows = {"minimum", "exclusiveMinimum"} & schema.keys()
+        highs = {"maximum", "exclusiveMaximum"} & schema.keys()
+        if not highs and all(_number(schema[low]) < MAX_INTEGER for low in lows):
+            schema["maximum"] = MAX_INTEGER
+        if not lows and all(_number(schema[high]) > -MAX_INTEGER for high in highs):
+            schema["minimum"] = -MAX_INTEGER
+    if "object" in kind and "properties" in schema and "patternProperties" not in schema:
+        schema.setdefault("additionalProperties", False)
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,152 @@
+"""The HTTP API of a llama.cpp server, as far as the embedded engine needs it."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from reflexarc.steps.errors import InputError, UpstreamError
+from reflexarc.upstream.embedded.constrain import PROBE_OPENING, only, probe_schema
+from reflexarc.wire.sse import SseSplitter
+
+CHAT_SLOT = 0
+"""Conversations use this slot, whose cache holds the last one's prefix. Others score."""
+
+_PROBE_TOKENS = 8
+_MAX_SCORED_TOKENS = 512
+
+
+class ContextTooLongError(InputError):
+    code = "context_length_exceeded"
+
+
+class SchemaError(InputError):
+    code = "unsupported_schema"
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """Some text as it is written. The last piece has `stop` and the counts."""
+
+    content: str = ""
+    stop: bool = False
+    stop_type: str = ""
+    tokens_predicted: int = 0
+    tokens_evaluated: int = 0
+    timings: "_Timings | None" = None
+
+    @property
+    def cached_tokens(self) -> int:
+        return 0 if self.timings is None else self.timings.cache_n
+
+
+class _Timings(msgspec.Struct, frozen=True):
+    cache_n: int = 0
+
+
+class _Probability(msgspec.Struct, frozen=True):
+    logprob: float
+
+
+class _Scored(msgspec.Struct, frozen=True):
+    content: str
+    completion_probabilities: list[_Probability] = []
+
+
+class _Detail(msgspec.Struct, frozen=True):
+    message: str = ""
+    type: str = ""
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    error: _Detail = _Detail()
+
+
+class Llama:
+    """`base` is the server's address. Requests run one after the other: there is one thread."""
+
+    def __init__(self, base: str, key: str, session: aiohttp.ClientSession) -> None:
+        self._url = f"{base}/completion"
+        self._headers = {"authorization": f"Bearer {key}"}
+        self._session = session
+
+    async def score(self, slot: int, prompt: str, words: str) -> float:
+        """Natural log-probability of `words` right after `prompt`, along the model's own greedy
+        way of cutting them into tokens."""
+        body = {
+            "prompt": prompt,
+            "n_predict": _MAX_SCORED_TOKENS,
+            "n_probs": 1,
+            "temperature": 0,
+            "grammar": only(words),
+            "id_slot": slot,
+        }
+        async with self._asked(body) as response:
+            scored = msgspec.json.decode(await _body(response), type=_Scored)
+        if scored.content != words:
+            raise UpstreamError("the engine did not write the words that it was held to")
+        return sum(token.logprob for token in scored.completion_probabilities)
+
+    async def can_follow(self, schema: Mapping[str, Any]) -> bool:
+        """Whether the schema can be made a grammar."""
+        body = {
+            "prompt": "Reply:",
+            "n_predict": _PROBE_TOKENS,
+            "temperature": 0,
+            "json_schema": probe_schema(schema),
+            "id_slot": CHAT_SLOT + 1,
+        }
+        async with self._asked(body) as response:
+            if response.status == 400:
+                return False
+            scored = msgspec.json.decode(await _body(response), type=_Scored)
+        return scored.content.startswith(PROBE_OPENING)
+
+    async def write(
+        self,
+        prompt: str,
+        max_tokens: int,
+        sampling: Mapping[str, float],
+        stop: Sequence[str],
+        schema: Mapping[str, Any] | None,
+    ) -> AsyncGenerator[Piece]:
+        """Pieces as they are written. Raises `ContextTooLongError`, `UpstreamError`."""
+        body: dict[str, Any] = {
+            "prompt": prompt,
+            "n_predict": max_tokens,
+            "stop": list(stop),
+            "id_slot": CHAT_SLOT,
+            "cache_prompt": True,
+            "stream": True,
+            **sampling,
+        }
+        if schema is not None:
+            body["json_schema"] = schema
+        async with self._asked(body) as response:
+            if response.status != 200:
+                await _body(response)
+            splitter = SseSplitter()
+            async for chunk in response.content.iter_any():
+                for data in splitter.feed(chunk):
+                    piece = msgspec.json.decode(data, type=Piece)
+                    yield piece
+                    if piece.stop:
+                        return
+        raise UpstreamError("the engine broke off inside its answer")
+
+    def _asked(self, body: Mapping[str, Any]) -> Any:
+        return self._session.post(self._url, data=msgspec.json.encode(body), headers=self._headers)
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """Raises where the server refused."""
+    content = await response.read()
+    if response.status == 200:
+        return content
+    try:
+        detail = msgspec.json.decode(content, type=_Refusal).error
+    except msgspec.DecodeError:
+        detail = _Detail(content[:200].decode("utf-8", "replace"))
+    if detail.type == "exceed_context_size_error":
+        raise ContextTooLongError(detail.message)
+    raise UpstreamError(f"the engine answered {response.status}: {detail.message}")
