@@ -47,7 +47,7 @@ def built(
     header: Any,
     bodies: list[bytes] | None = None,
     *,
-    version: int = 1,
+    version: int = artifact.FORMAT_VERSION,
     plain: int | None = None,
     tail: bytes = b"",
 ) -> bytes:
@@ -148,9 +148,14 @@ def test_other_files_are_not_taken_for_artifacts(data: bytes) -> None:
 
 
 def test_a_newer_format_says_who_wrote_it_and_what_to_do() -> None:
-    why = "written by format 7, this reflexarc reads up to 1: upgrade"
+    why = "written by format 7, this reflexarc reads up to 2: upgrade"
     with pytest.raises(ArtifactVersionError, match=why):
         unpack(built({"value": 1, "arrays": [], "something": "new"}, version=7))
+
+
+def test_an_artifact_that_does_not_know_what_is_familiar_has_to_be_learned_again() -> None:
+    with pytest.raises(ArtifactVersionError, match=r"written by format 1, .*: learn it again"):
+        unpack(built({"value": 1, "arrays": []}, version=1))
 
 
 def test_bytes_after_the_last_array_are_refused() -> None:

@@ -7,6 +7,7 @@ import pytest
 from reflexarc.reflex import guess_effect, repeats
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.learning import tool_effects
+from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.sources import SourceLearner
 from reflexarc.steps import Message, Session, ToolCall, ToolSpec
@@ -22,7 +23,7 @@ def calls(task: str, run: int, *arguments: dict[str, str]) -> Session:
 
 
 def learned(sessions: list[Session]) -> SourceLearner:
-    learner = SourceLearner()
+    learner = SourceLearner(Private(sessions))
     for session in sessions:
         for context, item in replay(session):
             if item.recorded is not None:

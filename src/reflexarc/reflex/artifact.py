@@ -31,7 +31,9 @@ from reflexarc.steps.errors import ArtifactCorruptError, ArtifactError, Artifact
 MAGIC = b"REFLEX\r\n"
 """The line end is there to be broken by a transfer in text mode, which is then noticed."""
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: what is familiar is part of it. An artifact of format 1 cannot tell contexts unlike those it
+was learned from, so it is not used; it has to be learned again."""
 MAX_BYTES = 256 << 20
 """Of the file, and of everything in it once decompressed."""
 
@@ -186,6 +188,10 @@ def _check_envelope(data: bytes) -> None:
     if version > FORMAT_VERSION:
         raise ArtifactVersionError(
             f"written by format {version}, this reflexarc reads up to {FORMAT_VERSION}: upgrade"
+        )
+    if version == 1:
+        raise ArtifactVersionError(
+            "written by format 1, which does not say what contexts looked like: learn it again"
         )
     if version != FORMAT_VERSION:
         raise _corrupt(f"it claims format {version}, which never was")

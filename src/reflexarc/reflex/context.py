@@ -21,6 +21,7 @@ from reflexarc.provenance import (
 )
 from reflexarc.provenance.spans import latest_year
 from reflexarc.provenance.words import plain_text, word_set
+from reflexarc.reflex.looks import CALL, USER, Memo, Seen
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
 from reflexarc.steps import Message, ToolCall
 from reflexarc.wire.chat import messages_given
@@ -88,6 +89,8 @@ class Context:
         self.prompt_lines: tuple[str, ...] = ()
         self.prompt_hash = lines_hash(())
         self.opaque = False
+        self.seen: list[Seen] = []
+        self.memo = Memo()
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
         self.unanswered_calls = 0
@@ -142,6 +145,7 @@ class Context:
         self.user = Text(text)
         self.user_words |= word_set(text)
         self.user_turns += 1
+        self.seen.append(Seen(USER, text))
         self.calls_since_user = 0
         self.unanswered_calls = 0  # whatever is missing, the conversation went on without it
         self.symbols.append("U")
@@ -168,6 +172,7 @@ class Context:
         self.unanswered_calls += 1
         self.last_call = call
         origin = self._origin("earlier_call", call.raw)
+        self.seen.append(Seen(CALL, call.raw))
         for name, value in call.arguments.items():
             entry = Entry(f"prev:{name}", value, origin)
             self._add_one(entry)
@@ -214,6 +219,7 @@ class Context:
         origin = self._origin("tool_result", text)
         found = output_entries(tool, text, origin)
         self._add(found.entries)
+        self.seen.append(Seen(tool, text, found.entries))
         self.objects.extend(
             Objects(path, rows, record, origin) for path, rows, record in found.objects
         )

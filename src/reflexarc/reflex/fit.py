@@ -20,6 +20,7 @@ from reflexarc.reflex.candidates import (
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.history import HistoryFeatures, VocabularyLearner
 from reflexarc.reflex.predictor import Predictor
+from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.sources import SourceLearner, Sources
 from reflexarc.reflex.trees import Forest
@@ -52,9 +53,14 @@ _ARGUMENT_TREES: dict[str, Any] = {
 _ARGUMENT_ROUNDS = 150
 
 
-def fit_predictor(sessions: Sequence[Session], thinking: Collection[str]) -> Predictor:
-    """Learn which call comes next. `thinking` names the tools that only record a thought."""
-    source_learner, vocabulary_learner = SourceLearner(), VocabularyLearner()
+def fit_predictor(
+    sessions: Sequence[Session],
+    thinking: Collection[str],
+    private: Private,
+) -> Predictor:
+    """Learn which call comes next. `thinking` names the tools that only record a thought;
+    `private` is what must not be kept."""
+    source_learner, vocabulary_learner = SourceLearner(private), VocabularyLearner(private)
     items = 0
     for session in sessions:
         for context, item in replay(session):

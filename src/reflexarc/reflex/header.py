@@ -4,12 +4,16 @@ An artifact is untrusted until these pass: a file that loads can then only be wr
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
 from reflexarc.reflex.card import Card
 from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
+from reflexarc.reflex.familiarity import Familiarity, Looks
 from reflexarc.reflex.history import FIELDS, HistoryFeatures, Vocabulary
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.sources import MAX_CONSTANTS, MAX_PROJECTIONS, MAX_SLOTS, Sources, Tool
@@ -20,6 +24,8 @@ from reflexarc.steps.errors import ArtifactCorruptError
 FORESTS = ("tools", "arguments", "confidence")
 PARTIAL_FOREST = "partial"
 """Only where partial decisions were learned."""
+KNOWN_LOOKS = "familiarity.known"
+"""The array of hashes of what familiar contexts show: sorted, each once."""
 FOREST_ARRAYS = ("feature", "leaf", "shape", "threshold")
 LEAST_THRESHOLD = 0.5
 """No answer acts that is likelier wrong than right."""
@@ -37,6 +43,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effects: dict[str, Effect]
     tools: tuple[Tool, ...]
     vocabulary: Vocabulary
+    familiarity: Looks
 
 
 def checked_header(raw: object, arrays: Sequence[str]) -> Header:
@@ -47,6 +54,7 @@ def checked_header(raw: object, arrays: Sequence[str]) -> Header:
         raise _corrupt(str(error)) from error
     named = forest_names(arrays)
     expected = {f"{forest}.{array}" for forest in named for array in FOREST_ARRAYS}
+    expected.add(KNOWN_LOOKS)
     if set(arrays) != expected or (header.card.partial and PARTIAL_FOREST not in named):
         raise _corrupt(f"its arrays are {', '.join(sorted(arrays)[:20])}")
     for fault in _faults(header):
@@ -78,6 +86,13 @@ def check_forests(header: Header, forests: Mapping[str, Forest]) -> None:
             )
 
 
+def familiarity_of(header: Header, known: NDArray[Any]) -> Familiarity:
+    """What is familiar, of a checked header and its array. Raises ArtifactCorruptError."""
+    if known.dtype != np.uint64 or known.ndim != 1 or bool((known[1:] <= known[:-1]).any()):
+        raise _corrupt("what it knows of contexts is not a sorted list of hashes")
+    return Familiarity(header.familiarity, known)
+
+
 def _faults(header: Header) -> Iterator[str]:
     names = [tool.name for tool in header.tools]
     if not 1 <= len(names) <= _MAX_TOOLS or len(set(names)) < len(names):
@@ -93,6 +108,7 @@ def _faults(header: Header) -> Iterator[str]:
     for tool in header.tools:
         yield from _tool_faults(tool)
     yield from _card_faults(header.card)
+    yield from _looks_faults(header.familiarity)
 
 
 def _tool_faults(tool: Tool) -> Iterator[str]:
@@ -117,6 +133,16 @@ def _tool_faults(tool: Tool) -> Iterator[str]:
             shares += [slot.hit_rate, slot.precision]
         if not all(0.0 <= share <= 1.0 for share in shares):
             yield f"{where}: a share outside 0 to 1"
+
+
+def _looks_faults(looks: Looks) -> Iterator[str]:
+    if not 0.0 <= looks.flagged <= 1.0 or len(looks.tools) > _MAX_TOOLS + 2:
+        yield f"{len(looks.tools)} tools are familiar, {looks.flagged} of the contexts not"
+    for name, tool in looks.tools.items():
+        if not 0.0 < tool.word_rate < 1.0 or min(tool.limits) < 0.0:
+            yield f"{name[:80]!r}: a rate or a limit of familiarity that cannot be"
+        if not all(0 <= place < 1 << 64 for place in tool.usual):
+            yield f"{name[:80]!r}: a hash that is none"
 
 
 def _card_faults(card: Card) -> Iterator[str]:

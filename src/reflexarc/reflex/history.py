@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.private import Private
 from reflexarc.reflex.sources import Sources
 
 _LAGS = 5
@@ -52,14 +53,16 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VocabularyLearner:
-    """Collects words by task; `finish()` keeps those of enough tasks that are not everywhere."""
+    """Collects words by task; `finish()` keeps those of enough tasks that are not everywhere, and
+    not what is personal or a secret."""
 
-    def __init__(self) -> None:
+    def __init__(self, private: Private) -> None:
+        self._private = private
         self._tasks: tuple[defaultdict[str, set[str]], ...] = tuple(
             defaultdict[str, set[str]](set) for _ in FIELDS
         )
         self._counts: tuple[Counter[str], ...] = tuple(Counter[str]() for _ in FIELDS)
-        self._symbols: Counter[str] = Counter()
+        self._symbols: set[str] = set()
         self._all_tasks: set[str] = set()
         self._items = 0
 
@@ -82,11 +85,18 @@ class VocabularyLearner:
             frequent = [
                 word
                 for word, count in ranked
-                if len(tasks[word]) >= enough and count < _MAX_SHARE * self._items
+                if len(tasks[word]) >= enough
+                and count < _MAX_SHARE * self._items
+                and not self._private.word(word, len(tasks[word]))
             ]
             kept.append(tuple(frequent[:_MAX_WORDS]))
         tools = tuple(tool.name for tool in sources.tools[:_COUNTED_TOOLS])
-        return Vocabulary(tuple(sorted(self._symbols)), tuple(kept), tools)
+        symbols = sorted(
+            symbol
+            for symbol in self._symbols
+            if not (tool := symbol.partition(":")[2]) or not self._private.tool(tool)
+        )
+        return Vocabulary(tuple(symbols), tuple(kept), tools)
 
 
 class HistoryFeatures:

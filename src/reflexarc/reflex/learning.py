@@ -10,15 +10,19 @@ from numpy.typing import NDArray
 from reflexarc.reflex.card import Card, Certificate, ToolRow, shown
 from reflexarc.reflex.certificate import certify
 from reflexarc.reflex.confidence import confidence_features, fit_confidence
+from reflexarc.reflex.context import Context
 from reflexarc.reflex.effects import guess_effect, strictest
+from reflexarc.reflex.familiarity import Familiarity, FamiliarityLearner
 from reflexarc.reflex.fit import fit_predictor
 from reflexarc.reflex.header import LEAST_THRESHOLD
 from reflexarc.reflex.identity import Identity, offered_tools
 from reflexarc.reflex.integrity import results_fit
 from reflexarc.reflex.partial import PartialItem, certify_partials, judge_item
 from reflexarc.reflex.predictor import Predictor
+from reflexarc.reflex.private import Private
 from reflexarc.reflex.reflex import Reflex, task_hash
 from reflexarc.reflex.replay import replay
+from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.steps import Effect, Session, ToolSpec
 from reflexarc.steps.errors import LearnError
 
@@ -32,7 +36,8 @@ Progress = Callable[[str, float], None]
 class _Judged(msgspec.Struct):
     """One cross-fitted item: features of its ranking, whether the best call was right.
 
-    `may_act` only where no result is out: of a batch, System 1 answers at most the first call."""
+    `may_act` only where no result is out: of a batch, System 1 answers at most the first call; and
+    only where the context is familiar from the tasks of other folds."""
 
     task: str
     features: NDArray[np.float32]
@@ -69,18 +74,21 @@ def learn(
             f"{len(tasks)} tasks in {len(sessions)} sessions: at least {_MIN_TASKS} different "
             "tasks are needed to judge on some what was learned from others"
         )
-    found = tool_effects(sessions, effects or {})
+    private = Private(sessions)
+    found = _nameable(tool_effects(sessions, effects or {}), private)
     thinking = {name for name, (effect, _) in found.items() if effect == "think"}
     acting = {name for name, (effect, _) in found.items() if effect == "read"}
     judged: list[_Judged] = []
     folds = _folds(tasks)
+    familiarity = _familiarity(sessions, folds)
     for fold in range(_FOLDS):
         say(f"judging on held-out tasks, part {fold + 1} of {_FOLDS}", fold / (_FOLDS + 1))
         learned = [session for session in sessions if folds[session.task] != fold]
         held_out = [session for session in sessions if folds[session.task] == fold]
-        judged += _judge(fit_predictor(learned, thinking), held_out, thinking, acting)
+        predictor = fit_predictor(learned, thinking, private)
+        judged += _judge(predictor, familiarity.learned(fold), held_out, thinking, acting)
     say("learning from all sessions", _FOLDS / (_FOLDS + 1))
-    predictor = fit_predictor(sessions, thinking)
+    predictor = fit_predictor(sessions, thinking, private)
     features = np.concatenate([item.features for item in judged])
     right = np.array([item.right for item in judged], dtype=np.bool_)
     fold_of = np.array([folds[item.task] for item in judged])
@@ -99,6 +107,7 @@ def learn(
     )  # fmt: skip
     if results.fits is False:
         certificates, partial = _nothing_certified(certificates), _nothing_certified(partial)
+    models = _models(sessions, private)
     card = Card(
         sessions=len(sessions),
         tasks=len(tasks),
@@ -107,21 +116,22 @@ def learn(
         exact=_share([item.right for item in judged if item.call is not None]),
         max_error=max_error,
         confidence_level=confidence,
-        models=tuple(sorted({session.model for session in sessions if session.model})),
+        models=models,
         prompts=0,
         results=results,
         tools=_tool_rows(sessions, judged, found),
         certificates=certificates,
         partial=partial,
     )
-    identity = Identity.of(sessions, found)
+    identity = _identity(sessions, found, models)
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
     say("done", 1.0)
     kinds: dict[str, Effect] = {name: effect for name, (effect, _) in found.items()}
     hashes = frozenset(task_hash(task) for task in tasks)
     return Reflex(
-        card, identity, kinds, predictor, fit_confidence(features, right), hashes, partial_forest
-    )
+        card, identity, kinds, predictor, fit_confidence(features, right), hashes,
+        familiarity.learned(), partial_forest,
+    )  # fmt: skip
 
 
 def _silent(_phase: str, _share: float) -> None:
@@ -160,8 +170,50 @@ def _folds(tasks: Sequence[str]) -> dict[str, int]:
     return {tasks[int(at)]: place % _FOLDS for place, at in enumerate(order)}
 
 
+def _familiarity(sessions: Sequence[Session], folds: Mapping[str, int]) -> FamiliarityLearner:
+    learner = FamiliarityLearner(_FOLDS)
+    for session in sessions:
+        marks: list[int] = []
+        context = Context()
+        for context, _ in replay(session):
+            marks.append(len(context.seen))
+        learner.observe(context, marks, session.task, folds[session.task])
+    return learner
+
+
+def _nameable(
+    found: dict[str, tuple[Effect, str]], private: Private
+) -> dict[str, tuple[Effect, str]]:
+    """The tools whose names an artifact may hold: offered or called in three tasks, not private.
+    Another tool is one never seen; its presence escalates."""
+    return {name: one for name, one in found.items() if not private.tool(name)}
+
+
+def _models(sessions: Sequence[Session], private: Private) -> tuple[str, ...]:
+    """The models an artifact may name. Where one was recorded and none may be named, an empty name
+    stands for it, which no request fits: no name at all would let any model pass."""
+    tasks: defaultdict[str, set[str]] = defaultdict(set)
+    for session in sessions:
+        if session.model:
+            tasks[session.model].add(session.task)
+    kept = [name for name, of in tasks.items() if len(of) >= MIN_TASKS and not private.name(name)]
+    return tuple(sorted(kept)) or (("",) if tasks else ())
+
+
+def _identity(
+    sessions: Sequence[Session], found: Mapping[str, object], models: tuple[str, ...]
+) -> Identity:
+    whole = Identity.of(sessions, found)
+    schemas = {name: hashes for name, hashes in whole.schemas.items() if name in found}
+    return msgspec.structs.replace(whole, schemas=schemas, models=models)
+
+
 def _judge(
-    predictor: Predictor, sessions: Sequence[Session], thinking: set[str], acting: set[str]
+    predictor: Predictor,
+    familiarity: Familiarity,
+    sessions: Sequence[Session],
+    thinking: set[str],
+    acting: set[str],
 ) -> list[_Judged]:
     judged: list[_Judged] = []
     for session in sessions:
@@ -170,6 +222,10 @@ def _judge(
             ranking = predictor.rank(context, offered)
             answers = item.answers(thinking)
             best = ranking.calls[0] if ranking.calls else None
+            familiar = familiarity.fault(context) is None
+            partial = judge_item(predictor, context, ranking, item, thinking, acting)
+            if partial is not None:
+                partial.may_act &= familiar
             judged.append(
                 _Judged(
                     task=session.task,
@@ -178,8 +234,9 @@ def _judge(
                     call=item.calls[0].name if answers else None,
                     may_act=best is not None
                     and best.name in acting
-                    and not context.unanswered_calls,
-                    partial=judge_item(predictor, context, ranking, item, thinking, acting),
+                    and not context.unanswered_calls
+                    and familiar,
+                    partial=partial,
                 )
             )
     return judged

@@ -13,14 +13,17 @@ from reflexarc.reflex.card import Card, Certificate
 from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
+from reflexarc.reflex.familiarity import Familiarity
 from reflexarc.reflex.header import (
     FOREST_ARRAYS,
     FORESTS,
+    KNOWN_LOOKS,
     LEAST_THRESHOLD,
     PARTIAL_FOREST,
     Header,
     check_forests,
     checked_header,
+    familiarity_of,
     forest_names,
 )
 from reflexarc.reflex.identity import Identity
@@ -50,15 +53,18 @@ class Reflex:
         predictor: Predictor,
         confidence: Forest,
         learned_tasks: frozenset[str],
+        familiarity: Familiarity,
         partial: Forest | None = None,
     ) -> None:
         """`learn` and `from_bytes` make one. `learned_tasks` are hashes, see `learned_from`;
-        `partial` is the confidence of partial decisions, None where none were learned."""
+        `familiarity` tells contexts unlike those learned from; `partial` is the confidence of
+        partial decisions, None where none were learned."""
         self.card = card
         self.identity = identity
         self.effects = effects
         self.predictor = predictor
         self.confidence = confidence
+        self.familiarity = familiarity
         self.partial = partial
         self._learned_tasks = learned_tasks
 
@@ -88,6 +94,7 @@ class Reflex:
             predictor,
             forests["confidence"],
             frozenset(header.learned_tasks),
+            familiarity_of(header, arrays[KNOWN_LOOKS]),
             forests.get(PARTIAL_FOREST),
         )
 
@@ -97,8 +104,9 @@ class Reflex:
             self.card, self.identity, tuple(sorted(self._learned_tasks)), self.effects,
             self.predictor.sources.tools,
             self.predictor.vocabulary,
+            self.familiarity.looks,
         )  # fmt: skip
-        arrays: dict[str, Any] = {}
+        arrays: dict[str, Any] = {KNOWN_LOOKS: self.familiarity.known}
         names = (*FORESTS, PARTIAL_FOREST) if self.partial else FORESTS
         whole = (self.predictor.tool_forest, self.predictor.argument_forest, self.confidence)
         forests = (*whole, self.partial) if self.partial else whole
@@ -266,7 +274,7 @@ class Reflex:
         # Also a tool that is not called: with new words it may be what System 2 would take now.
         if recorded and not all(self.identity.schema_fits(tool) for tool in tools):
             return "schema_changed"
-        return None
+        return self.familiarity.fault(context)
 
 
 def _loosest(certificates: Sequence[Certificate], limit: float) -> Certificate | None:

@@ -1,8 +1,9 @@
 """Where the arguments of each tool come from, counted over recorded calls.
 
 For every (tool, argument): the slots its value was found in, how often, and among how many
-others; the constants it takes; whether it may be absent. A constant must have occurred in at
-least three tasks, else the ids of one task, run several times, would look like constants.
+others; the constants it takes; whether it may be absent. Everything that is kept as text must have
+occurred in at least three tasks, else the ids of one task, run several times, would look like
+constants; and nothing is kept that is personal or a secret (`private.py`).
 """
 
 from collections import Counter, defaultdict
@@ -12,11 +13,13 @@ import msgspec
 
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.private import Private
+from reflexarc.reflex.sensitive import MIN_TASKS, personal_field
 from reflexarc.steps import ToolCall
 
 Kind = Literal["string", "integer", "number", "boolean", "null", "list", "objects", "object"]
 
-MIN_CONSTANT_TASKS = 3
+MIN_CONSTANT_TASKS = MIN_TASKS
 _MIN_CONSTANT_SHARE = 0.05
 MAX_CONSTANTS = 8
 MAX_SLOTS = 25
@@ -94,13 +97,18 @@ class _SlotIndex:
         self.by_text: defaultdict[str, set[str]] = defaultdict(set)
         self.sizes: Counter[str] = Counter()
 
-    def update(self) -> None:
+    def update(self) -> list[str]:
+        """Read what is new; the slots that were not there before."""
+        new: list[str] = []
         for entry in self.context.entries[self.read :]:
             slots = self.by_text[entry.text]
             if entry.slot not in slots:
                 slots.add(entry.slot)
+                if entry.slot not in self.sizes:
+                    new.append(entry.slot)
                 self.sizes[entry.slot] += 1
         self.read = len(self.context.entries)
+        return new
 
 
 class _ArgumentCounts:
@@ -114,6 +122,11 @@ class _ArgumentCounts:
         self.item_kinds: Counter[Kind] = Counter()
         self.constants: dict[str, tuple[Any, set[str]]] = {}
         self.projections: Counter[tuple[str, ...]] = Counter()
+        self.projected_in: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+
+    def project(self, keys: tuple[str, ...], task: str) -> None:
+        self.projections[keys] += 1
+        self.projected_in[keys].add(task)
 
 
 class _ToolCounts:
@@ -126,15 +139,18 @@ class _ToolCounts:
 class SourceLearner:
     """Counts sources over calls; `finish()` keeps what is frequent enough to be learned."""
 
-    def __init__(self) -> None:
+    def __init__(self, private: Private) -> None:
         self._tools: defaultdict[str, _ToolCounts] = defaultdict(_ToolCounts)
         self._index: _SlotIndex | None = None
+        self._private = private
+        self._slot_tasks: defaultdict[str, set[str]] = defaultdict(set)
 
     def observe(self, context: Context, call: ToolCall, task: str) -> None:
         """Count one recorded call, `context` being what stood before it."""
         if self._index is None or self._index.context is not context:
             self._index = _SlotIndex(context)
-        self._index.update()
+        for slot in self._index.update():
+            self._slot_tasks[_path(slot)].add(task)
         counts = self._tools[call.name]
         counts.calls += 1
         counts.tasks.add(task)
@@ -157,9 +173,9 @@ class SourceLearner:
             if kind == "list":
                 targets += [plain_text(part) for part in parts]
         if kind == "objects":
-            counts.projections[tuple(sorted(cast("list[dict[str, Any]]", value)[0]))] += 1
+            counts.project(tuple(sorted(cast("list[dict[str, Any]]", value)[0])), task)
         elif kind == "object":
-            counts.projections[tuple(sorted(cast("dict[str, Any]", value)))] += 1
+            counts.project(tuple(sorted(cast("dict[str, Any]", value))), task)
         counts.seen.update(index.sizes.keys())
         counts.size.update(index.sizes)
         found: set[str] = set()
@@ -175,13 +191,15 @@ class SourceLearner:
         index = 0
         ranked = sorted(self._tools.items(), key=lambda pair: (-pair[1].calls, pair[0]))
         for name, counts in ranked:
-            if counts.calls < minimum_calls:
+            if counts.calls < minimum_calls or self._private.tool(name):
                 continue
             arguments: list[Argument] = []
             for argument, of_argument in sorted(counts.arguments.items()):
                 if of_argument.present < max(2, _RARE_ARGUMENT * counts.calls):
                     continue
-                built, tasks = _argument(name, argument, index, counts, of_argument)
+                if self._private.argument(name, argument):
+                    continue
+                built, tasks = self._argument(name, argument, index, counts, of_argument)
                 arguments.append(built)
                 supports[name, argument] = tasks
                 index += 1
@@ -189,38 +207,62 @@ class SourceLearner:
             tools.append(Tool(name, counts.calls, len(counts.tasks), tuple(arguments)))
         return Sources(tuple(tools), supports)
 
+    def _argument(
+        self, tool: str, name: str, index: int, of_tool: _ToolCounts, counts: _ArgumentCounts
+    ) -> tuple[Argument, list[set[str]]]:
+        slots: list[Slot] = []
+        for slot, hits in counts.hits.items():
+            hit_rate = hits / counts.seen[slot]
+            precision = hits / max(1, counts.size[slot])
+            if hits < _MIN_HITS or hit_rate < _MIN_HIT_RATE or precision < _MIN_PRECISION:
+                continue
+            if self._kept_slot(slot):
+                slots.append(Slot(slot, (hits + 0.2) / (counts.seen[slot] + 2), precision))
+        slots.sort(key=lambda slot: (-slot.hit_rate, slot.name))
+        tasks = len(of_tool.tasks)
+        frequent = [
+            (Constant(value, len(support) / tasks), support)
+            for value, support in counts.constants.values()
+            if len(support) >= max(MIN_CONSTANT_TASKS, _MIN_CONSTANT_SHARE * tasks)
+            and not (personal_field(name) and not isinstance(value, bool | None))
+            and not self._private.value(value)
+        ]
+        frequent.sort(key=lambda pair: (-pair[0].share, plain_text(pair[0].value)))
+        del frequent[MAX_CONSTANTS:]
+        argument = Argument(
+            tool=tool,
+            name=name,
+            index=index,
+            kind=counts.kinds.most_common(1)[0][0],
+            item_kind=counts.item_kinds.most_common(1)[0][0] if counts.item_kinds else "string",
+            slots=tuple(slots[:MAX_SLOTS]),
+            constants=tuple(constant for constant, _ in frequent),
+            absent_share=1 - counts.present / of_tool.calls,
+            projections=tuple(
+                keys
+                for keys, _ in counts.projections.most_common(MAX_PROJECTIONS)
+                if len(counts.projected_in[keys]) >= MIN_TASKS
+                and not any(self._private.name(key) for key in keys)
+            ),
+            found_share=counts.found / counts.present,
+        )
+        return argument, [support for _, support in frequent]
 
-def _argument(
-    tool: str, name: str, index: int, of_tool: _ToolCounts, counts: _ArgumentCounts
-) -> tuple[Argument, list[set[str]]]:
-    slots: list[Slot] = []
-    for slot, hits in counts.hits.items():
-        hit_rate = hits / counts.seen[slot]
-        precision = hits / max(1, counts.size[slot])
-        if hits >= _MIN_HITS and hit_rate >= _MIN_HIT_RATE and precision >= _MIN_PRECISION:
-            slots.append(Slot(slot, (hits + 0.2) / (counts.seen[slot] + 2), precision))
-    slots.sort(key=lambda slot: (-slot.hit_rate, slot.name))
-    tasks = len(of_tool.tasks)
-    frequent = [
-        (Constant(value, len(support) / tasks), support)
-        for value, support in counts.constants.values()
-        if len(support) >= max(MIN_CONSTANT_TASKS, _MIN_CONSTANT_SHARE * tasks)
-    ]
-    frequent.sort(key=lambda pair: (-pair[0].share, plain_text(pair[0].value)))
-    del frequent[MAX_CONSTANTS:]
-    argument = Argument(
-        tool=tool,
-        name=name,
-        index=index,
-        kind=counts.kinds.most_common(1)[0][0],
-        item_kind=counts.item_kinds.most_common(1)[0][0] if counts.item_kinds else "string",
-        slots=tuple(slots[:MAX_SLOTS]),
-        constants=tuple(constant for constant, _ in frequent),
-        absent_share=1 - counts.present / of_tool.calls,
-        projections=tuple(keys for keys, _ in counts.projections.most_common(MAX_PROJECTIONS)),
-        found_share=counts.found / counts.present,
-    )
-    return argument, [support for _, support in frequent]
+    def _kept_slot(self, slot: str) -> bool:
+        """Whether a slot's name may be kept: keys of objects are data where they name people."""
+        kind, _, place = slot.partition(":")
+        if kind not in ("out", "kv", "sys", "prev"):
+            return True  # named after a shape: its letters and digits stand for any
+        if kind in ("out", "kv") and self._private.tool(place.partition(":")[0]):
+            return False
+        path = _path(slot)
+        return len(self._slot_tasks[path]) >= MIN_TASKS and not self._private.name(path)
+
+
+def _path(slot: str) -> str:
+    """What of a slot's name comes from data: a path in results, whatever the tool, or a name."""
+    kind, _, place = slot.partition(":")
+    return place.partition(":")[2] if kind in ("out", "kv") else place
 
 
 def _filling_order(argument: Argument) -> tuple[bool, float, str]:

@@ -1,0 +1,104 @@
+"""`reflexarc reflex`: what a reflex holds, and whether something stands in it that should not."""
+
+from pathlib import Path
+
+import click
+
+from reflexarc.cli.tables import json_option, out, table, write_json
+from reflexarc.reflex import Reflex
+from reflexarc.reflex.scan import Finding, scan_patterns, scan_values
+from reflexarc.steps.errors import InputError
+
+FOUND = 1
+_FILE = click.Path(exists=True, dir_okay=False)
+
+
+@click.group()
+def command() -> None:
+    """What a reflex holds, and whether something stands in it that should not."""
+
+
+@command.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=_FILE)
+@click.option("--value", "values", multiple=True, help="Look for this value; may be repeated.")
+@click.option("--values-file", type=_FILE, help="Look for every line of this file.")
+@json_option
+def scan(
+    files: tuple[str, ...], values: tuple[str, ...], values_file: str | None, json_path: str | None
+) -> None:
+    """Look for values, or for whatever looks personal or secret, in artifacts or other files.
+
+    Exit status 0: nothing found; 1: something was.
+    """
+    wanted = [*values, *_lines(values_file)]
+    found: list[Finding] = []
+    for file in files:
+        found += scan_values(file, wanted) if wanted else scan_patterns(file)
+    write_json(json_path, {"files": list(files), "found": found})
+    if json_path != "-":
+        rows = [(one.file, one.where, one.kind, one.begins) for one in found]
+        if rows:
+            out().print(table("Found", ("file", "where", "kind", "begins"), rows))
+        else:
+            what = f"none of {len(wanted)} values" if wanted else "nothing personal or secret"
+            out().print(f"{what} in {len(files)} file{'s' * (len(files) > 1)}")
+    if found:
+        click.get_current_context().exit(FOUND)
+
+
+def _lines(path: str | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as text ({error})") from error
+    return [line for line in lines if line.strip()]
+
+
+@command.command()
+@click.argument("file", type=_FILE)
+@json_option
+def show(file: str, json_path: str | None) -> None:
+    """Show what a reflex was learned from, its certificates, its tools and its constants."""
+    reflex = Reflex.load(file)
+    constants = [
+        (f"{tool.name}.{argument.name}", constant.value, round(constant.share, 4))
+        for tool in reflex.predictor.sources.tools
+        for argument in tool.arguments
+        for constant in argument.constants
+    ]
+    looks = reflex.familiarity.looks
+    write_json(
+        json_path,
+        {
+            "card": reflex.card,
+            "constants": [
+                {"argument": name, "value": value, "share": share}
+                for name, value, share in constants
+            ],
+            "unfamiliar_share": looks.flagged,
+        },
+    )
+    if json_path == "-":
+        return
+    card, console = reflex.card, out()
+    console.print(
+        f"{file}: learned from {card.calls} calls in {card.sessions} sessions of {card.tasks} "
+        f"tasks; models: {', '.join(card.models) or 'not recorded'}; {looks.flagged:.1%} of "
+        "held-out contexts looked unlike the others"
+    )
+    rows = [
+        (
+            f"{one.max_error:.0%} of {one.scope}", one.n, one.errors, one.tasks,
+            "none" if one.threshold is None else f"{one.threshold:.3f}",
+        )
+        for one in (*card.certificates, *card.partial)
+    ]  # fmt: skip
+    columns = ("at most wrong", "answers", "wrong", "tasks", "from confidence")
+    console.print(table("Certificates", columns, rows))
+    tools = [(one.name, one.effect, one.why, one.calls, f"{one.exact:.1%}") for one in card.tools]
+    console.print(table("Tools", ("tool", "effect", "why", "calls", "exact"), tools))
+    if constants:
+        shown = [(name, str(value)[:60], f"{share:.0%}") for name, value, share in constants]
+        console.print(table("Constants", ("argument", "value", "of the tasks"), shown))

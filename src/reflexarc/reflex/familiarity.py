@@ -1,0 +1,371 @@
+"""Whether a context looks like those learned from. Where it does not, System 1 leaves it alone.
+
+What contexts looked like is kept as hashes of what at least three tasks showed: words of users and
+of free texts in results, and per tool the places of values in its results and their shapes. A
+message of another language, of another system behind the same tools, or with instructions put into
+a result shows much that is not among them. How much is too much is learned on held-out tasks: what
+a task shows is compared with what the tasks of other folds showed.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.looks import CALL, USER, Look, Memo, look_of
+
+MIN_TASKS = 3
+Check = Literal["words", "forms", "places", "shapes", "missing"]
+CHECKS: tuple[Check, ...] = ("words", "forms", "places", "shapes", "missing")
+Limits = tuple[float, float, float, float, float]
+
+RARE_PLACES = 2
+"""Of a tool whose results were hardly seen: unknown places that are still familiar."""
+_BUDGET = 0.01
+"""Of held-out contexts, the share that may be flagged."""
+_SLACKS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 1e9)
+_DROPPED = 0.002
+_LEAST_WORDS = 4.0
+_FEW, _VERY_FEW = 30, 10
+_USUAL = 0.98
+_STRANGE_RATE = 0.85
+_MIN_RATE, _MAX_RATE = 0.02, 0.6
+_MIN_USUAL_RESULTS = 10
+
+
+class ToolLooks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of one tool's results (or of users' messages): the rate of unknown words in held-out ones,
+    per check the most that is still familiar, and the hashes of what nearly all of them show."""
+
+    word_rate: float
+    limits: Limits
+    usual: tuple[int, ...] = ()
+
+
+class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an artifact's header holds of familiarity; the known hashes are an array beside it.
+    `flagged` is the share of held-out contexts that were called unfamiliar."""
+
+    tools: dict[str, ToolLooks]
+    flagged: float
+
+
+class Familiarity:
+    """Immutable; judges contexts. `fault` is memoised in the context, message by message."""
+
+    def __init__(self, looks: Looks, known: NDArray[np.uint64]) -> None:
+        self.looks = looks
+        self.known = known
+        self._known = frozenset(int(one) for one in known)
+
+    def fault(self, context: Context) -> str | None:
+        """`unfamiliar:user`, `unfamiliar:result` or `injection` where any message of the context
+        is so; None where all look familiar."""
+        memo = context.memo
+        if memo.owner is not self:
+            memo.owner, memo.read, memo.surprise, memo.fault = self, 0, 0.0, None
+            memo.said = set()
+        while memo.read < len(context.seen) and memo.fault is None:
+            look = look_of(context.seen[memo.read])
+            memo.read += 1
+            memo.fault = self._judge(look, memo)
+            if look.tool in (USER, CALL):
+                memo.said.update(*look.segments)
+        return memo.fault
+
+    def _judge(self, look: Look, memo: Memo) -> str | None:
+        if look.tool == CALL:
+            return None
+        tool = self.looks.tools.get(look.tool)
+        if look.tool == USER:
+            if tool is None:
+                return "unfamiliar:user"
+            change = words_surprise(sizes_of(look, self._known), tool.word_rate, user=True)
+            memo.surprise = max(0.0, memo.surprise + change)
+            return "unfamiliar:user" if memo.surprise > tool.limits[0] else None
+        if not look.cues <= self._known:
+            return "injection"
+        if tool is None:
+            strange = len(look.places - self._known) > RARE_PLACES
+        else:
+            sizes = sizes_of(look, self._known, memo.said)
+            words = words_surprise(sizes, tool.word_rate)
+            strange = _over((words, *result_counts(look, self._known, tool.usual)), tool.limits)
+        return "unfamiliar:result" if strange else None
+
+
+Sizes = list[tuple[int, int]]
+"""Of each piece of text: how many of its words are unknown, how many there are."""
+
+
+def sizes_of(look: Look, known: Set[int], said: Set[int] = frozenset()) -> Sizes:
+    """`said`: words of users and calls so far, which a result may repeat."""
+    return [(len(segment - known - said), len(segment)) for segment in look.segments]
+
+
+def words_surprise(sizes: Sizes, rate: float, *, user: bool = False) -> float:
+    """How much likelier a text's words are if they are not of what is known, as a logarithm: of a
+    user's message, or the largest of a result's pieces. `rate`: of unknown words in known texts."""
+    strange = max(_STRANGE_RATE, (1 + rate) / 2)
+    unknown_weight = math.log(strange / rate)
+    known_weight = math.log((1 - strange) / (1 - rate))
+    values = [unknown * unknown_weight + (size - unknown) * known_weight for unknown, size in sizes]
+    return sum(values) if user else max(values, default=0.0)
+
+
+def result_counts(
+    look: Look, known: Set[int], usual: Sequence[int]
+) -> tuple[float, float, float, float]:
+    """Unknown form, unknown places, unknown shapes at known places, usual places that are
+    missing. The first of `usual` is the form of results that show the others."""
+    shapes = sum(
+        shape not in known and (at in known or at == look.form) for shape, at in look.shapes.items()
+    )
+    missing = 0
+    if usual and usual[0] == look.form:
+        missing = sum(place not in look.places for place in usual[1:])
+    return (
+        float(look.form not in known),
+        float(len(look.places - known)),
+        float(shapes),
+        float(missing),
+    )
+
+
+def _over(values: Limits, limits: Limits) -> bool:
+    return any(value > limit for value, limit in zip(values, limits, strict=True))
+
+
+Slacks = dict[tuple[str, Check], float]
+"""By tool and check, how far its limit is eased."""
+
+
+class _Figures(msgspec.Struct):
+    """One message of a held-out session: what the checks found, before limits."""
+
+    tool: str
+    sizes: Sizes
+    counts: tuple[float, float, float, float]
+    injected: bool
+
+
+class _Watched(msgspec.Struct):
+    """One session: its task's fold, its messages, how many of them stood before each item."""
+
+    fold: int
+    looks: list[Look]
+    marks: list[int]
+    figures: list[_Figures] = []
+
+
+class FamiliarityLearner:
+    """Counts what contexts show, by task; `learned()` says what is familiar.
+
+    `observe` every session once, then ask. A task is held out in its fold."""
+
+    def __init__(self, folds: int) -> None:
+        self._folds = range(folds)
+        self._fold_of: dict[str, int] = {}
+        self._tasks: defaultdict[int, set[str]] = defaultdict(set)
+        self._results: defaultdict[str, set[str]] = defaultdict(set)
+        self._sessions: list[_Watched] = []
+        self._slack: Slacks | None = None
+        self._flagged = 0.0
+
+    def observe(self, context: Context, marks: Sequence[int], task: str, fold: int) -> None:
+        """One session: its whole context, and the `len(context.seen)` at each decision item."""
+        self._fold_of[task] = fold
+        looks = [look_of(seen) for seen in context.seen]
+        for look in looks:
+            self._results[look.tool].add(task)
+            for feature in look.features():
+                self._tasks[feature].add(task)
+        self._sessions.append(_Watched(fold, looks, list(marks)))
+
+    def learned(self, without: int | None = None) -> Familiarity:
+        """What is familiar, from every fold but one, or from all of them."""
+        if self._slack is None:
+            self._measure()
+        return self._build(without)
+
+    def _measure(self) -> None:
+        known = [self._known(fold) for fold in self._folds]
+        usual = [self._usual(fold) for fold in self._folds]
+        for session in self._sessions:
+            held = known[session.fold]
+            of_tools = usual[session.fold]
+            said: set[int] = set()
+            for look in session.looks:
+                session.figures.append(
+                    _Figures(
+                        look.tool,
+                        sizes_of(look, held, said if look.tool != USER else frozenset()),
+                        result_counts(look, held, of_tools.get(look.tool, ())),
+                        not look.cues <= held,
+                    )
+                )
+                if look.tool in (USER, CALL):
+                    said.update(*look.segments)
+        self._slack = {}
+        items = sum(len(session.marks) for session in self._sessions)
+        tools = [self._tools(fold, usual[fold]) for fold in self._folds]
+        while True:
+            flags = self._flags(tools)
+            if sum(flags.values()) <= _BUDGET * items:
+                break
+            # Ease the limit that flags most held-out contexts until few are flagged.
+            worst = max(sorted(flags), key=lambda key: flags[key])
+            at = _SLACKS.index(self._slack.get(worst, 0.0)) + 1
+            self._slack[worst] = _SLACKS[at]
+        flags = self._flags(tools, everything=True)
+        self._flagged = round(sum(flags.values()) / max(1, items), 6)
+
+    def _flags(
+        self, tools: Sequence[Mapping[str, ToolLooks]], *, everything: bool = False
+    ) -> Counter[tuple[str, Check]]:
+        """By tool and check, how many held-out contexts are flagged under the slack of now;
+        `everything`: also for signs of instructions, and for tools too rare to know."""
+        assert self._slack is not None
+        count = Counter[tuple[str, Check]]()
+        for session in self._sessions:
+            of_tools = tools[session.fold]
+            found = _first_flagged(session.figures, of_tools, self._slack, everything)
+            if found is not None:
+                at, key = found
+                flagged = sum(mark > at for mark in session.marks)
+                if flagged:
+                    count[key] += flagged
+        return count
+
+    def _build(self, without: int | None) -> Familiarity:
+        known = self._known(without)
+        tools = self._tools(without, self._usual(without))
+        assert self._slack is not None
+        slack = self._slack
+        eased = {
+            name: msgspec.structs.replace(tool, limits=_eased(name, tool.limits, slack))
+            for name, tool in tools.items()
+        }
+        array = np.array(sorted(known), dtype=np.uint64)
+        return Familiarity(Looks(eased, self._flagged), array)
+
+    def _known(self, without: int | None) -> frozenset[int]:
+        fold_of = self._fold_of
+        return frozenset(
+            feature
+            for feature, tasks in self._tasks.items()
+            if sum(fold_of[task] != without for task in tasks) >= MIN_TASKS
+        )
+
+    def _usual(self, without: int | None) -> dict[str, tuple[int, ...]]:
+        """By tool: the commonest form of its results and the places that nearly all such show."""
+        forms: defaultdict[tuple[str, int], list[Look]] = defaultdict(list)
+        for session in self._sessions:
+            if session.fold != without:
+                for look in session.looks:
+                    if look.tool not in (USER, CALL):
+                        forms[look.tool, look.form].append(look)
+        usual: dict[str, tuple[int, ...]] = {}
+        for (tool, form), looks in sorted(forms.items(), key=lambda pair: len(pair[1])):
+            if len(looks) < _MIN_USUAL_RESULTS:
+                continue
+            counts: defaultdict[int, int] = defaultdict(int)
+            for look in looks:
+                for place in look.places:
+                    counts[place] += 1
+            enough = _USUAL * len(looks)
+            found = sorted(p for p, n in counts.items() if n >= enough)
+            usual[tool] = (form, *found)
+        return usual
+
+    def _tools(
+        self, without: int | None, usual: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, ToolLooks]:
+        """Rates and limits, of what the folds but one showed when they were held out."""
+        figures: defaultdict[str, list[_Figures]] = defaultdict(list)
+        sessions = [session for session in self._sessions if session.fold != without]
+        for session in sessions:
+            for one in session.figures:
+                figures[one.tool].append(one)
+        rates = {tool: _rate(found) for tool, found in figures.items()}
+        tools: dict[str, ToolLooks] = {}
+        for tool, found in figures.items():
+            tasks = {task for task in self._results[tool] if self._fold_of[task] != without}
+            if tool in (USER, CALL) or len(tasks) < MIN_TASKS:
+                continue
+            few = 2.0 if len(found) < _VERY_FEW else 1.0 if len(found) < _FEW else 0.0
+            forms, places, shapes, missing = (
+                max(few, _most([one.counts[at] for one in found])) for at in range(4)
+            )
+            surprises = [words_surprise(one.sizes, rates[tool]) for one in found]
+            words = max(_LEAST_WORDS * (1 + few), _most(surprises))
+            limits = (words, min(forms, few), places, shapes, missing)
+            tools[tool] = ToolLooks(rates[tool], limits, usual.get(tool, ()))
+        if USER in figures:
+            rate = rates[USER]
+            peaks = [max(_running(session, rate), default=0.0) for session in sessions]
+            limit = max(_LEAST_WORDS, _most(peaks))
+            tools[USER] = ToolLooks(rate, (limit, 0.0, 0.0, 0.0, 0.0))
+        return tools
+
+
+def _first_flagged(
+    figures: Sequence[_Figures],
+    tools: Mapping[str, ToolLooks],
+    slack: Slacks,
+    everything: bool,
+) -> tuple[int, tuple[str, Check]] | None:
+    """Index, tool and check of the first message that is over a limit; None where none is."""
+    surprise = 0.0
+    for at, one in enumerate(figures):
+        if one.tool == CALL:
+            continue
+        tool = tools.get(one.tool)
+        if everything and (one.injected or (tool is None and one.counts[1] > RARE_PLACES)):
+            return at, (one.tool, "places")
+        if tool is None:
+            continue
+        words = words_surprise(one.sizes, tool.word_rate, user=one.tool == USER)
+        if one.tool == USER:
+            words = surprise = max(0.0, surprise + words)
+        limits = _eased(one.tool, tool.limits, slack)
+        for check, value, limit in zip(CHECKS, (words, *one.counts), limits, strict=True):
+            if value > limit:
+                return at, (one.tool, check)
+    return None
+
+
+def _eased(tool: str, limits: Limits, slack: Slacks) -> Limits:
+    a, b, c, d, e = (
+        limit + slack.get((tool, check), 0.0) * (limit + 2.0)
+        for check, limit in zip(CHECKS, limits, strict=True)
+    )
+    return a, b, c, d, e
+
+
+def _running(session: _Watched, rate: float) -> list[float]:
+    """The surprise at each of a user's messages."""
+    surprise = 0.0
+    found: list[float] = []
+    for one in session.figures:
+        if one.tool == USER:
+            surprise = max(0.0, surprise + words_surprise(one.sizes, rate, user=True))
+            found.append(surprise)
+    return found
+
+
+def _rate(figures: Sequence[_Figures]) -> float:
+    unknown = sum(unknown for one in figures for unknown, _ in one.sizes)
+    words = sum(size for one in figures for _, size in one.sizes)
+    return min(_MAX_RATE, max(_MIN_RATE, (unknown + 1) / (words + 20)))
+
+
+def _most(values: Sequence[float]) -> float:
+    """The largest, of many values without the largest of every five hundred."""
+    ordered = sorted(values, reverse=True)
+    return ordered[int(_DROPPED * len(ordered))] if ordered else 0.0
