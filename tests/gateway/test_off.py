@@ -190,7 +190,7 @@ def test_the_file_is_for_its_owner_alone_and_loses_nothing(tmp_path: Path) -> No
     assert len(read_off(tmp_path, 0.0).entries) == 19
 
 
-def test_too_much_is_refused_and_what_was_off_stays(tmp_path: Path) -> None:
+def test_an_entry_without_a_name_or_with_too_long_a_one_is_refused() -> None:
     with pytest.raises(ConfigError):
         entry_of("tool", "", 0.0, "me", "")
     with pytest.raises(ConfigError):

@@ -21,12 +21,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "learn": ("learn", "Learn a reflex from sessions."),
     "eval": ("eval", "Judge a reflex on sessions it has not learned from."),
     "serve": ("serve", "Put System 1 in front of an LLM: the gateway."),
+    "report": (
+        "report",
+        "What System 1 would have done beside what System 2 did: the shadow report.",
+    ),
+    "doctor": ("doctor", "Is everything there that a gateway needs, and what to do where not."),
     "off": ("off", "Stop System 1 from acting, at once: everywhere, one tool, or one reflex."),
     "on": ("on", "Take back what off did."),
     "replay-test": ("replay_test", "May System 1 act between the turns of a model that thinks?"),
     "store": ("store", "What gateways recorded: how much there is, taking it out, removing it."),
     "audit": ("audit", "The audit trail: whether it is whole, and what it says."),
-    "reflex": ("reflex_", "What a reflex holds, and whether something stands in it that should not."),
+    "reflex": ("reflex_", "What a reflex holds, and whether something private stands in it."),
     "sim": ("sim", "An OpenAI-compatible simulated System 2 with the latency of a real one."),
     "demo": ("demo", "A returns desk on four arms: what System 1 saves, and where it errs."),
 }

@@ -1,5 +1,5 @@
-"""`reflexarc on`."""
+"""`reflexarc on`: the other way round; see `off`."""
 
-from reflexarc.cli.switching import on as command
+from reflexarc.cli.off import on as command
 
 __all__ = ["command"]

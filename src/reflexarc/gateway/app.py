@@ -11,7 +11,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import yarl
 
@@ -33,19 +33,21 @@ from reflexarc.gateway.asgi import (
 from reflexarc.gateway.auditing import Auditor
 from reflexarc.gateway.chat_route import ChatDesk
 from reflexarc.gateway.cold import cold_routes
-from reflexarc.gateway.config import GatewayConfig, Route
+from reflexarc.gateway.config import GatewayConfig
+from reflexarc.gateway.doors import Door, Doors
 from reflexarc.gateway.forwarding import Exchange, Forwarder
-from reflexarc.gateway.frames import Native, Observed, ReflexSource, Setup
+from reflexarc.gateway.frames import Native, Observed
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import RequestIds, own_headers
 from reflexarc.gateway.metrics import Metrics
-from reflexarc.gateway.recorder import Recorder, RecorderLimits, RecorderSetup
-from reflexarc.gateway.state import State, Tested, open_state
+from reflexarc.gateway.recorder import Recorder, RecorderLimits
+from reflexarc.gateway.setting_up import recorder_setup, system1_setup
+from reflexarc.gateway.state import Tested, open_state
 from reflexarc.gateway.switch import Switch
 from reflexarc.gateway.system1 import System1
 from reflexarc.gateway.unanswered import plain_escalation
 from reflexarc.gateway.watching import Watch
-from reflexarc.steps.errors import ConfigError, InputError, ReflexarcError
+from reflexarc.steps.errors import InputError, ReflexarcError
 from reflexarc.upstream import Transport, forwarded_request_headers
 from reflexarc.wire.errors import error_body, error_face
 
@@ -63,16 +65,6 @@ _ALLOWED = {
     **dict.fromkeys(("/healthz", "/readyz", "/metrics"), "GET, HEAD"),
 }
 """The gateway's own paths, and the methods they take."""
-
-
-class _Door(NamedTuple):
-    """One path of one route. `key` is the Authorization that replaces the client's."""
-
-    route: Route
-    kind: str
-    method: str
-    url: yarl.URL
-    key: str | None
 
 
 class Gateway:
@@ -93,13 +85,13 @@ class Gateway:
         self.metrics = Metrics()
         self._clock_s = clock_s
         variables = os.environ if environment is None else environment
-        self._doors = _doors(config, variables)
+        self._doors = Doors(config, variables)
         name = secrets.token_hex(4)
         self._ids = RequestIds(name)
         self.state = open_state(config.state, variables)
         hidden = tuple(route.api_key_env for route in config.route if route.api_key_env)
         self.system1 = System1(
-            _setup(config, loader, self.state.secret),
+            system1_setup(config, loader, self.state.secret),
             config.system1,
             clock_s,
             self._system1_trouble,
@@ -107,7 +99,7 @@ class Gateway:
             hidden,
         )
         self.recorder = Recorder(
-            _recorder_setup(config, self.state, name),
+            recorder_setup(config, self.state, name),
             RecorderLimits(config.store.max_waiting_bytes, config.store.silent_s),
             clock_s,
             self.metrics.recorder_trouble,
@@ -217,7 +209,7 @@ class Gateway:
         request_id = self._ids.text(number, header(headers, b"x-request-id"))
         head = _Head(send)
         arrival = Arrival(number, request_id, headers, began_s, receive, head.send)
-        door = self._doors.get(path) or self._one_model(scope)
+        door = self._doors.of(scope)
         route_path, kind = (door.route.path, door.kind) if door else ("", "other")
         try:
             if door is not None and door.method == method:
@@ -265,23 +257,9 @@ class Gateway:
         headers.append((b"content-type", b"application/json"))
         return headers, error_body(status, message, code=code)
 
-    def _one_model(self, scope: Scope) -> _Door | None:
-        """`.../models/ID`; an id may hold slashes."""
-        path: str = scope["path"]
-        if "/models/" not in path or {".", ".."} & set(path.split("/")):
-            return None
-        raw = bytes(scope["raw_path"]).decode("latin-1")
-        for route in self.config.route:
-            begin = f"{route.path}/models/"
-            if path.startswith(begin) and raw.startswith(begin) and len(raw) > len(begin):
-                door = self._doors[f"{route.path}/models"]
-                url = yarl.URL(f"{door.url}/{raw[len(begin) :]}", encoded=True)
-                return door._replace(url=url)
-        return None
-
     async def _open(
         self,
-        door: _Door,
+        door: Door,
         scope: Scope,
         arrival: Arrival,
     ) -> int:
@@ -397,50 +375,3 @@ def _place(error: Exception) -> str:
     """Kind and place of an error without its message, which may quote a conversation."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {last.filename}:{last.lineno} in {last.name}"
-
-
-def _setup(config: GatewayConfig, loader: str | None, secret: bytes) -> Setup:
-    return Setup(
-        reflexes=[
-            ReflexSource(route.path, route.reflex, loader)
-            if loader
-            else ReflexSource(route.path, route.reflex)
-            for route in config.route
-            if route.reflex is not None
-        ],
-        niceness=0 if any(route.mode == "live" for route in config.route) else 10,
-        max_depth=config.limits.json_depth,
-        max_consecutive_acts=config.max_consecutive_acts,
-        secret=secret,
-    )
-
-
-def _recorder_setup(config: GatewayConfig, state: State, name: str) -> RecorderSetup | None:
-    if state.database is None:
-        return None
-    return RecorderSetup(
-        database=state.database,
-        gateway=name,
-        retention_days=config.store.retention_days,
-        max_bytes=config.store.max_bytes,
-        artifacts=[route.reflex for route in config.route if route.reflex is not None],
-    )
-
-
-def _doors(config: GatewayConfig, environment: Mapping[str, str]) -> dict[str, _Door]:
-    doors: dict[str, _Door] = {}
-    for route in config.route:
-        base = route.upstream.rstrip("/")
-        key: str | None = None
-        if route.api_key_env is not None:
-            secret = environment.get(route.api_key_env)
-            if not secret:
-                raise ConfigError(
-                    f"route {route.path}: the environment variable {route.api_key_env} is not set"
-                )
-            key = f"Bearer {secret}"
-        chat = yarl.URL(f"{base}/chat/completions")
-        models = yarl.URL(f"{base}/models")
-        doors[f"{route.path}/chat/completions"] = _Door(route, "chat", "POST", chat, key)
-        doors[f"{route.path}/models"] = _Door(route, "models", "GET", models, key)
-    return doors

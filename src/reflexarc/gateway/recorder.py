@@ -93,6 +93,10 @@ class Recorder:
         return ""
 
     @property
+    def pid(self) -> int | None:
+        return self._child.pid if self._child is not None else None
+
+    @property
     def unwritten(self) -> int:
         """Entries of the trail that are not durable yet."""
         return len(self._unwritten)
