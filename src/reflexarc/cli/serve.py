@@ -1,6 +1,7 @@
 """`reflexarc serve`: the gateway on a port of this machine."""
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,15 +12,18 @@ from reflexarc.gateway.app import Gateway
 from reflexarc.gateway.config import (
     DEFAULT_MAX_ERROR,
     DEFAULT_PORT,
+    EMBEDDED,
     GatewayConfig,
     Mode,
     Route,
     checked,
     load_config,
+    with_embedded,
 )
 from reflexarc.gateway.serving import listen, serve
 from reflexarc.gateway.state import Registered
 from reflexarc.steps.errors import ConfigError
+from reflexarc.upstream.embedded import MODEL, Embedded
 
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -39,6 +43,11 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
     help=f"0 takes a free one.  [default: {DEFAULT_PORT}]",
 )
 @click.option("--upstream", default=None, help="Base URL of System 2, with its /v1.")
+@click.option(
+    "--local",
+    is_flag=True,
+    help="System 2 is a very small model that runs here: for trying things; docs/local.md.",
+)
 @click.option("--dialect", default=None, help="What clients speak.  [default: chat]")
 @click.option("--reflex", default=None, help="A learned reflex (.reflex).")
 @click.option(
@@ -87,11 +96,19 @@ def command(
     host: str | None,
     port: int | None,
     state: str | None,
+    local: bool,
     **route_options: Any,
 ) -> None:
     """Serve the gateway: POST /v1/chat/completions, GET /v1/models, POST /api/v1/reflex, /healthz,
-    /readyz, /metrics, /admin. Either --config or --upstream is needed. Ctrl-C stops it."""
+    /readyz, /metrics, /admin. One of --config, --upstream and --local is needed. Ctrl-C stops
+    it."""
     given = {name: value for name, value in route_options.items() if value is not None}
+    if local:
+        if config_path is not None or "upstream" in given:
+            other = "--upstream" if config_path is None else "--config"
+            hint = "" if config_path is None else f'; set upstream = "{EMBEDDED}" in {config_path}'
+            raise ConfigError(f"--local cannot be given beside {other}{hint}")
+        given["upstream"] = EMBEDDED
     config = _configuration(config_path, given)
     config = msgspec.structs.replace(
         config,
@@ -101,6 +118,12 @@ def command(
     )
     checked(config, "command line" if config_path is None else str(config_path))
     _check_files(config)
+    with _embedded(config) as engine:
+        _serve(config if engine is None else with_embedded(config, engine.base_url), engine)
+    click.echo("stopped")
+
+
+def _serve(config: GatewayConfig, engine: Embedded | None) -> None:
     gateway = Gateway(config)
     listener = listen(config.host, config.port)
     address = cast(tuple[str, int], listener.getsockname())
@@ -108,8 +131,15 @@ def command(
     local = shown if config.host not in ("0.0.0.0", "::") else "127.0.0.1"
     registered = Registered(gateway.state.directory, f"http://{local}:{address[1]}", time.time())
     with listener, registered:
-        serve(gateway, listener, lambda: _say(gateway, f"http://{shown}:{address[1]}"))
-    click.echo("stopped")
+        serve(gateway, listener, lambda: _say(gateway, f"http://{shown}:{address[1]}", engine))
+
+
+def _embedded(config: GatewayConfig) -> AbstractContextManager[Embedded | None]:
+    """The engine, where a route asks for it. It starts with the block, and ends with it."""
+    if all(route.upstream != EMBEDDED for route in config.route):
+        return nullcontext()
+    hidden = [route.api_key_env for route in config.route if route.api_key_env]
+    return Embedded(hidden_variables=hidden)
 
 
 def _check_files(config: GatewayConfig) -> None:
@@ -128,13 +158,14 @@ def _configuration(path: Path | None, given: dict[str, Any]) -> GatewayConfig:
         return load_config(path)
     if "upstream" not in given:
         raise ConfigError(
-            "where is System 2? give --upstream http://127.0.0.1:9100/v1 or --config reflexarc.toml"
+            "where is System 2? give --upstream http://127.0.0.1:9100/v1, --local or "
+            "--config reflexarc.toml"
         )
     mode = cast(Mode, given.pop("mode", "shadow"))
     return checked(GatewayConfig(route=(Route(mode=mode, **given),)), "command line")
 
 
-def _say(gateway: Gateway, base: str) -> None:
+def _say(gateway: Gateway, base: str, engine: Embedded | None) -> None:
     config = gateway.config
     click.echo(f"reflexarc listens on {base}")
     for route in config.route:
@@ -142,7 +173,11 @@ def _say(gateway: Gateway, base: str) -> None:
         if route.path in gateway.system1.unusable:
             reflex = "WITHOUT SYSTEM 1: the reflex cannot be used, see the message above"
         bound = f", error at most {route.max_error:g}" if route.mode == "live" else ""
-        click.echo(f"  {base}{route.path} -> {route.upstream}  [{route.mode}{bound}] {reflex}")
+        is_local = engine is not None and route.upstream == engine.base_url
+        upstream = f"{MODEL}, run here" if is_local else route.upstream
+        click.echo(f"  {base}{route.path} -> {upstream}  [{route.mode}{bound}] {reflex}")
+    if engine is not None:
+        click.echo(f"  {MODEL} is PLUMBING-GRADE: what it says is not to be relied on")
     if config.host not in _LOCAL:
         click.echo("  anyone who reaches this address can use it: nothing here asks for a key")
     if gateway.state.directory is not None:

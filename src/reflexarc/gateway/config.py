@@ -17,6 +17,8 @@ from reflexarc.upstream import Timeouts
 Mode = Literal["off", "shadow", "live"]
 DEFAULT_PORT = 8411
 DEFAULT_MAX_ERROR = 0.05
+EMBEDDED = "embedded"
+"""As an upstream: the engine that `reflexarc serve` runs itself; docs/local.md."""
 _GIB = 1024**3
 
 
@@ -32,7 +34,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One agent's door: requests under `path` go to `upstream` (its base URL, with `/v1`).
+    """One agent's door: requests under `path` go to `upstream` (its base URL, with `/v1`, or
+    `embedded`).
 
     `reflex` is the path of an artifact; without one the route only passes on. `mode`: `off` asks
     System 1 nothing, `shadow` compares it with System 2, `live` lets it act within `max_error`.
@@ -115,6 +118,19 @@ _RANGES: dict[str, tuple[float, float]] = {
 }
 
 
+def with_embedded(config: GatewayConfig, base_url: str) -> GatewayConfig:
+    """The same with the running engine's base URL wherever a route names it."""
+    return msgspec.structs.replace(
+        config,
+        route=tuple(
+            msgspec.structs.replace(route, upstream=base_url)
+            if route.upstream == EMBEDDED
+            else route
+            for route in config.route
+        ),
+    )
+
+
 def load_config(path: Path) -> GatewayConfig:
     """Raises `ConfigError` that names the file and, where it can be told, line and nearest key."""
     try:
@@ -145,7 +161,10 @@ def checked(config: GatewayConfig, where: str) -> GatewayConfig:
             raise ConfigError(f"{here}: the dialect {route.dialect} does not work yet; chat does")
         if route.dialect != "chat":
             raise ConfigError(f"{here}: there is no dialect {route.dialect!r}; chat is known")
-        _check_url(route.upstream, here)
+        if route.upstream != EMBEDDED:
+            _check_url(route.upstream, here)
+        elif route.api_key_env is not None:
+            raise ConfigError(f"{here}: api_key_env has no use: upstream {EMBEDDED} takes no key")
         if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", route.path):
             raise ConfigError(f"{here}: path must look like /v1 or /agents/returns/v1")
         if {".", ".."} & set(route.path.split("/")):
@@ -203,7 +222,8 @@ def _check_url(text: str, here: str) -> None:
     if not fits:
         shown = "what is given" if "@" in text else repr(text)
         raise ConfigError(
-            f"{here}: upstream must be a URL such as http://127.0.0.1:9100/v1, not {shown}"
+            f"{here}: upstream must be a URL such as http://127.0.0.1:9100/v1, or {EMBEDDED}, "
+            f"not {shown}"
         )
 
 

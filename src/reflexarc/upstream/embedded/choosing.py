@@ -48,11 +48,6 @@ def _typical(name: str, description: str) -> str:
     )
 
 
-def _quoted(name: str, description: str) -> str:
-    shown = "".join(f'{d} ({n}): "{u}"\n' for n, d, u in _EXAMPLES)
-    return f'{shown}{description} ({name}): "'
-
-
 def _dialogue(name: str, description: str) -> str:
     del name
     shown = "".join(
@@ -65,7 +60,7 @@ def _dialogue(name: str, description: str) -> str:
     )
 
 
-FRAMES: tuple[Callable[[str, str], str], ...] = (_function, _typical, _quoted, _dialogue)
+FRAMES: tuple[Callable[[str, str], str], ...] = (_function, _typical, _dialogue)
 
 
 def request_words(messages: Sequence[Message]) -> str:

@@ -11,10 +11,15 @@ _MAX_SCHEMA_DEPTH = 64
 
 # Commas and colons as compact JSON has them: free white space is one more way not to end.
 _COMPACT = {"x-guidance": {"whitespace_flexible": False}}
-_CHOSEN = frozenset({"enum", "const", "$ref", "anyOf", "oneOf", "allOf", "pattern", "format"})
+_CHOSEN = frozenset(
+    {"enum", "const", "$ref", "anyOf", "oneOf", "allOf", "not", "if", "pattern", "format"}
+)
+_ANNOTATIONS = frozenset({"description", "title", "default", "examples", "deprecated"})
+# Not `allOf`, `not` and `if`: fewer values in a part of those can mean none, or more, of the whole.
 _SCHEMAS_BY_NAME = ("properties", "$defs", "definitions", "patternProperties")
-_SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else")
+_SCHEMA_LISTS = ("prefixItems",)
+_BRANCHES = ("anyOf", "oneOf")
+_SCHEMAS = ("items", "additionalProperties")
 
 
 def narrowed(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,28 +65,42 @@ def only(text: str) -> str:
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def _narrowed(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _narrowed(schema: Mapping[str, Any], depth: int, *, branch: bool = False) -> dict[str, Any]:
+    """`branch`: one of several beside which the schema around says more."""
     if depth > _MAX_SCHEMA_DEPTH:
         raise ValueError(f"it nests deeper than {_MAX_SCHEMA_DEPTH} levels")
     made = dict(schema)
     for key in _SCHEMAS:
         if isinstance(made.get(key), dict):
-            made[key] = _narrowed(made[key], depth + 1)
+            made[key] = _or_as_is(made[key], depth)
     for key in _SCHEMA_LISTS:
         if isinstance(made.get(key), list):
             made[key] = [_or_as_is(item, depth) for item in cast(list[Any], made[key])]
+    says_more = bool({"type", "properties", "required", "items"} & made.keys())
+    for key in _BRANCHES:
+        if isinstance(made.get(key), list):
+            made[key] = [
+                _or_as_is(item, depth, branch=says_more) for item in cast(list[Any], made[key])
+            ]
     for key in _SCHEMAS_BY_NAME:
         if isinstance(made.get(key), dict):
             members = cast(dict[str, Any], made[key])
             made[key] = {name: _or_as_is(value, depth) for name, value in members.items()}
-    if not _CHOSEN & made.keys():
-        _bound(made)
+    if not branch:
+        if made.keys() <= _ANNOTATIONS:
+            made["type"] = ["string", "number", "boolean", "null"]
+        if not _CHOSEN & made.keys():
+            _bound(made)
     return made
 
 
-def _or_as_is(value: Any, depth: int) -> Any:
+def _or_as_is(value: Any, depth: int, *, branch: bool = False) -> Any:
     """Schemas may be `true` and `false` too."""
-    return _narrowed(cast(dict[str, Any], value), depth + 1) if isinstance(value, dict) else value
+    if value is True:
+        value = cast(dict[str, Any], {})
+    if not isinstance(value, dict):
+        return value
+    return _narrowed(cast(dict[str, Any], value), depth + 1, branch=branch)
 
 
 def _bound(schema: dict[str, Any]) -> None:
@@ -89,8 +108,11 @@ def _bound(schema: dict[str, Any]) -> None:
     kind = cast(list[Any], kinds) if isinstance(kinds, list) else [kinds]
     if "string" in kind and "maxLength" not in schema:
         schema["maxLength"] = max(MAX_STRING_CHARS, _whole(schema.get("minLength")))
-    if "array" in kind and "maxItems" not in schema:
-        schema["maxItems"] = max(MAX_ITEMS, _whole(schema.get("minItems")))
+    if "array" in kind:
+        if "maxItems" not in schema:
+            schema["maxItems"] = max(MAX_ITEMS, _whole(schema.get("minItems")))
+        if "items" not in schema and "prefixItems" not in schema:
+            schema["items"] = _narrowed({}, 0)
     if "integer" in kind and "multipleOf" not in schema:
         lows = {"minimum", "exclusiveMinimum"} & schema.keys()
         highs = {"maximum", "exclusiveMaximum"} & schema.keys()
@@ -98,8 +120,12 @@ def _bound(schema: dict[str, Any]) -> None:
             schema["maximum"] = MAX_INTEGER
         if not lows and all(_number(schema[high]) > -MAX_INTEGER for high in highs):
             schema["minimum"] = -MAX_INTEGER
-    if "object" in kind and "properties" in schema and "patternProperties" not in schema:
-        schema.setdefault("additionalProperties", False)
+    if "object" in kind and not {"patternProperties", "minProperties"} & schema.keys():
+        given = schema.get("properties")
+        named = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+        needed = schema.get("required")
+        if all(name in named for name in cast(list[Any], needed or [])):
+            schema["additionalProperties"] = False
 
 
 def _whole(value: Any) -> int:
