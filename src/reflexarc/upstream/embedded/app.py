@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
+import aiohttp
 from aiohttp import web
 
 from reflexarc.steps import ToolSpec
@@ -62,6 +63,8 @@ class _Desk:
         self._began_s = int(wall_clock_s())
 
     async def health(self, _: web.Request) -> web.Response:
+        if self._engine.stalled:
+            return _error(503, "llama.cpp makes no progress", "engine_stalled")
         return web.Response(body=b'{"status":"ok"}', content_type=_JSON)
 
     async def models(self, _: web.Request) -> web.Response:
@@ -82,6 +85,9 @@ class _Desk:
             response = _error(503, str(error), error.code)
             response.headers["retry-after"] = str(RETRY_AFTER_S)
             return response
+        except aiohttp.ClientError as error:
+            said = f"llama.cpp cannot be asked: {error}"
+            return _error(502, said, "engine_failed")
         except ReflexarcError as error:
             # OpenAI answers a body that does not fit with 400 where our own endpoints say 422.
             status = 400 if error.status == 422 else error.status
@@ -122,8 +128,9 @@ async def _stream(
             if piece.content:
                 await response.write(chunks.piece(piece.content))
         await response.write(chunks.ending(summed(seen, tool)))
-    except ReflexarcError as error:
-        event = error_body(error.status, str(error), code=error.code)
+    except (ReflexarcError, aiohttp.ClientError) as error:
+        code = error.code if isinstance(error, ReflexarcError) else "engine_failed"
+        event = error_body(502, str(error), code=code)
         await response.write(data_event(event))
     await response.write_eof()
     return response

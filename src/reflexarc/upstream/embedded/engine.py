@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,6 +22,9 @@ from reflexarc.upstream.embedded.request import (
 )
 
 MAX_WAITING = 16
+STALLED_S = 600.0
+"""Longer than a full context takes to be read on a slow core."""
+
 _REMEMBERED = 1024
 SLOTS = CHAT_SLOT + 1 + len(choosing.FRAMES)
 
@@ -34,8 +37,10 @@ class BusyError(InputError):
 class Engine:
     """`waiting` requests beyond the one being answered; more than `MAX_WAITING` are refused."""
 
-    def __init__(self, llama: Llama) -> None:
+    def __init__(self, llama: Llama, clock_s: Callable[[], float]) -> None:
         self._llama = llama
+        self._clock_s = clock_s
+        self._progress_s = 0.0
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._followed: OrderedDict[bytes, bool] = OrderedDict()
@@ -49,9 +54,15 @@ class Engine:
         self._waiting += 1
         try:
             async with self._turn:
+                self._progress_s = self._clock_s()
                 yield
         finally:
             self._waiting -= 1
+
+    @property
+    def stalled(self) -> bool:
+        """Whether llama.cpp has written nothing for `STALLED_S`, though it has work."""
+        return self._turn.locked() and self._clock_s() - self._progress_s > STALLED_S
 
     async def chosen(self, request: ChatRequest) -> ToolSpec | None:
         """The tool that is going to be called; None for an answer in words. Raises `SchemaError`
@@ -81,6 +92,7 @@ class Engine:
         pieces = self._llama.write(prompt, limit, request.sampling, stop, schema)
         async with contextlib.aclosing(pieces):
             async for piece in pieces:
+                self._progress_s = self._clock_s()
                 yield piece
 
     async def _check(self, schema: Mapping[str, Any], where: str) -> None:
@@ -104,6 +116,7 @@ class Engine:
         if known is None:
             # Each frame has a slot of its own, whose cache holds what the frame begins with.
             known = await self._llama.score(CHAT_SLOT + 1 + frame, prompt, words)
+            self._progress_s = self._clock_s()
             _remember(self._scores, (prompt, words), known)
         return known
 

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from typing import Any
 
 import aiohttp
@@ -79,7 +80,7 @@ async def _serve(base: str, key: str, listener: socket.socket) -> None:
     connector = aiohttp.TCPConnector(force_close=True)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-        app = application(Engine(Llama(base, key, session)))
+        app = application(Engine(Llama(base, key, session), time.monotonic))
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
         await runner.setup()
         await web.SockSite(runner, listener).start()
