@@ -26,15 +26,30 @@ class Repeats(msgspec.Struct, frozen=True):
 def repeats(sessions: Sequence[Session], ignore: Iterable[str] = ()) -> Repeats:
     """Compare the runs of each task; `ignore` names the tools that only think."""
     skipped = set(ignore)
+    return repeats_of(
+        (
+            session.task,
+            [
+                (call.key, True)
+                for message in session.messages
+                for call in message.tool_calls
+                if call.name not in skipped
+            ],
+        )
+        for session in sessions
+    )
+
+
+def repeats_of(sessions: Iterable[tuple[str, Sequence[tuple[str, bool]]]]) -> Repeats:
+    """The same for the calls of each session, in order, with its task: what is equal stands for the
+    same call; calls that are not System 2's own are no evidence, but say where a session stands."""
     calls_after: defaultdict[tuple[str, tuple[str, ...]], Counter[str]] = defaultdict(Counter)
-    for session in sessions:
+    for task, calls in sessions:
         made: list[str] = []
-        for message in session.messages:
-            for call in message.tool_calls:
-                if call.name in skipped:
-                    continue
-                calls_after[session.task, tuple(made)][call.key] += 1
-                made.append(call.key)
+        for key, own in calls:
+            if own:
+                calls_after[task, tuple(made)][key] += 1
+            made.append(key)
     total = agreeing = modal = 0.0
     tasks: set[str] = set()
     for (task, _), counts in calls_after.items():
