@@ -91,12 +91,17 @@ def served(tls: ssl.SSLContext | None = None) -> Iterator[Upstream]:
 
 
 @contextmanager
-def gateway(upstream: str, environment: dict[str, str]) -> Iterator[int]:
+def gateway(upstream: str, environment: dict[str, str], *more: str) -> Iterator[int]:
     """Its port; a process of its own."""
-    command = [sys.executable, "-u", "-m", "reflexarc", "serve", "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--upstream", upstream], stdout=subprocess.PIPE, text=True, env=environment
-    )
+    with serving("--upstream", upstream, *more, environment=environment) as port:
+        yield port
+
+
+@contextmanager
+def serving(*options: str, environment: dict[str, str] | None = None) -> Iterator[int]:
+    """`reflexarc serve` on a free port with these options; its port."""
+    command = [sys.executable, "-u", "-m", "reflexarc", "serve", "--port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stdout is not None
         line = next(line for line in process.stdout if "listens on" in line)

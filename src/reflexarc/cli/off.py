@@ -2,16 +2,18 @@
 share a state directory; and let it again."""
 
 import getpass
+import hashlib
+import http.client
 import json
+import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import click
 import msgspec
+import yarl
 
 from reflexarc.gateway.state import RunningGateway, running_gateways
 from reflexarc.lifecycle.off import Off, What, entry_of, switch_off, switch_on
@@ -19,8 +21,7 @@ from reflexarc.steps.errors import ConfigError, ReflexarcError
 from reflexarc.store.place import make_private, state_dir
 
 _WAIT_S = 3.0
-# A proxy of the environment is not for this machine.
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_ASK_S = 1.0
 
 _target = click.option("--tool", help="Only this tool.")
 _reflex = click.option("--reflex", help="Only this reflex: its file, or its route's path.")
@@ -132,12 +133,35 @@ def _say(
 
 
 def _asked(gateway: RunningGateway) -> list[dict[str, Any]] | None:
+    connection = _connection(gateway)
     try:
-        with _direct.open(f"{gateway.url}/admin/state", timeout=1.0) as answer:
-            said = json.loads(answer.read())
-    except (OSError, urllib.error.URLError, ValueError):
+        connection.connect()
+        if isinstance(connection.sock, ssl.SSLSocket):
+            shown = connection.sock.getpeercert(binary_form=True) or b""
+            if hashlib.sha256(shown).hexdigest() != gateway.certificate_sha256:
+                return None
+        connection.request("GET", "/admin/state")
+        said = json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError):
         return None
+    finally:
+        connection.close()
     return cast("list[dict[str, Any]]", said.get("off"))
+
+
+def _connection(gateway: RunningGateway) -> http.client.HTTPConnection:
+    """Straight to it: a proxy of the environment is not for this machine."""
+    url = yarl.URL(gateway.url)
+    host, port = url.host or "", url.port or 0
+    if url.scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=_ASK_S)
+    # A certificate is made out to the name that clients use, and its authority may be unknown
+    # here: neither can be verified over an address of this machine. What is verified instead is
+    # that it is the very one this gateway put into the state directory, which only its user writes.
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return http.client.HTTPSConnection(host, port, timeout=_ASK_S, context=context)
 
 
 def _lists(entries: list[dict[str, Any]], what: str, name: str) -> bool:

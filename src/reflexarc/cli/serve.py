@@ -22,6 +22,7 @@ from reflexarc.gateway.config import (
 )
 from reflexarc.gateway.serving import listen, serve
 from reflexarc.gateway.state import Registered
+from reflexarc.gateway.tls import listening
 from reflexarc.steps.errors import ConfigError
 from reflexarc.upstream.embedded import MODEL, Embedded
 
@@ -91,11 +92,25 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
     type=click.Path(file_okay=False),
     help="The directory of the store and of what is switched off.",
 )
+@click.option(
+    "--tls-cert",
+    default=None,
+    type=click.Path(dir_okay=False),
+    help="Listen with TLS: the certificate in PEM, intermediates after it.",
+)
+@click.option(
+    "--tls-key",
+    default=None,
+    type=click.Path(dir_okay=False),
+    help="Its private key in PEM.",
+)
 def command(
     config_path: Path | None,
     host: str | None,
     port: int | None,
     state: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
     local: bool,
     **route_options: Any,
 ) -> None:
@@ -116,6 +131,10 @@ def command(
         port=config.port if port is None else port,
         state=config.state if state is None else state,
     )
+    if (tls_cert, tls_key) != (None, None):
+        # Both from here: half of a pair never belongs to the other half of another.
+        tls = msgspec.structs.replace(config.tls, cert=tls_cert, key=tls_key)
+        config = msgspec.structs.replace(config, tls=tls)
     checked(config, "command line" if config_path is None else str(config_path))
     _check_files(config)
     with _embedded(config) as engine:
@@ -124,14 +143,27 @@ def command(
 
 
 def _serve(config: GatewayConfig, engine: Embedded | None) -> None:
+    tls = listening(config.tls)
+    scheme = "http" if tls is None else "https"
     gateway = Gateway(config)
     listener = listen(config.host, config.port)
     address = cast(tuple[str, int], listener.getsockname())
     shown = config.host if ":" not in config.host else f"[{config.host}]"
     local = shown if config.host not in ("0.0.0.0", "::") else "127.0.0.1"
-    registered = Registered(gateway.state.directory, f"http://{local}:{address[1]}", time.time())
+    registered = Registered(
+        gateway.state.directory,
+        f"{scheme}://{local}:{address[1]}",
+        time.time(),
+        None if tls is None else tls.fingerprint,
+    )
+    base = f"{scheme}://{shown}:{address[1]}"
     with listener, registered:
-        serve(gateway, listener, lambda: _say(gateway, f"http://{shown}:{address[1]}", engine))
+        serve(
+            gateway,
+            listener,
+            lambda: _say(gateway, base, engine),
+            None if tls is None else tls.context,
+        )
 
 
 def _embedded(config: GatewayConfig) -> AbstractContextManager[Embedded | None]:

@@ -45,7 +45,9 @@ from reflexarc.gateway.setting_up import recorder_setup, system1_setup
 from reflexarc.gateway.state import Tested, open_state
 from reflexarc.gateway.switch import Switch
 from reflexarc.gateway.system1 import System1
+from reflexarc.gateway.tls import upstream_context
 from reflexarc.gateway.unanswered import plain_escalation
+from reflexarc.gateway.warming import warm_up
 from reflexarc.gateway.watching import Watch
 from reflexarc.steps.errors import InputError, ReflexarcError
 from reflexarc.upstream import Transport, forwarded_request_headers
@@ -133,6 +135,7 @@ class Gateway:
             admin_routes(self.acting, self.state.token, self._modes),
         )
         self._keeper = Keeper(name, self.recorder, clock_s)
+        self._upstream_tls = upstream_context(config.tls)
         self._transport: Transport | None = None
         self._forwarder: Forwarder | None = None
         self._chat: ChatDesk | None = None
@@ -143,7 +146,8 @@ class Gateway:
         await self.recorder.start()
         await self.system1.start()
         await self.recorder.heard(_RECORDER_READY_S)
-        transport = Transport(self.config.timeouts, self._clock_s)
+        transport = Transport(self.config.timeouts, self._clock_s, self._upstream_tls)
+        await warm_up(transport, self.config.route)
         self._transport = transport
         self._forwarder = Forwarder(transport, self.metrics, self._clock_s)
         self._chat = ChatDesk(

@@ -10,6 +10,7 @@ import msgspec
 import yarl
 
 from reflexarc.gateway.system1 import System1Limits
+from reflexarc.steps import Effect
 from reflexarc.steps.errors import ConfigError
 from reflexarc.store.records import Policy
 from reflexarc.upstream import Timeouts
@@ -45,7 +46,8 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `record`: what is kept of each step, by value (`full`), by keyed hash, or not at all. `canary`:
     the share of sessions that live mode acts for. `audit`: the share of acts that System 2 is asked
     about as well, to see that they still hold. `partial`: whether System 2 may be told which tool
-    to call where only free text is missing.
+    to call where only free text is missing. `warm_connections`: opened to the upstream before the
+    first request.
     """
 
     upstream: str
@@ -60,6 +62,8 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     canary: float = 1.0
     audit: float = 0.02
     partial: Literal["off", "force_tool_choice"] = "off"
+    effects: dict[str, Effect] = {}
+    warm_connections: int = 0
 
 
 class StoreLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,6 +75,15 @@ class StoreLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_bytes: int = 2 * _GIB
     max_waiting_bytes: int = 64 * 1024 * 1024
     silent_s: float = 10.0
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """PEM files. `cert` and `key`: what the gateway listens with; plain HTTP without them.
+    `ca_file`: authorities that upstreams are believed by besides the usual ones."""
+
+    cert: str | None = None
+    key: str | None = None
+    ca_file: str | None = None
 
 
 class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,6 +100,7 @@ class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeouts: Timeouts = Timeouts()
     system1: System1Limits = System1Limits()
     store: StoreLimits = StoreLimits()
+    tls: Tls = Tls()
     state: str | None = None
 
 
@@ -112,6 +126,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "max_waiting_bytes": (1, 64 * _GIB),
     "canary": (0, 1),
     "audit": (0, 1),
+    "warm_connections": (0, 1000),
     "retention_days": (0.01, 36_500),
     "max_bytes": (1024**2, 64 * 1024 * _GIB),
     "silent_s": (0.1, _WEEK_S),
@@ -232,6 +247,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "timeouts": Timeouts,
     "system1": System1Limits,
     "store": StoreLimits,
+    "tls": Tls,
 }
 
 

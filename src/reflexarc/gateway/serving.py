@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+import ssl
 from collections.abc import Callable
 from types import FrameType
 
@@ -27,14 +28,19 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+def serve(
+    gateway: Gateway,
+    listener: socket.socket,
+    on_ready: Callable[[], None],
+    tls: ssl.SSLContext | None = None,
+) -> None:
     """Returns after SIGINT or SIGTERM, when requests in flight are done or out of grace.
 
     Raises the `ArtifactError` that starting System 1 raised.
     """
     import uvloop  # absent on Windows, where nothing else of this module is missed
 
-    server = uvicorn.Server(server_config(gateway))
+    server = uvicorn.Server(server_config(gateway, tls))
 
     def stop(number: int, frame: FrameType | None) -> None:
         # While it serves, the server has handlers of its own; it raises the signal again once it
@@ -65,11 +71,17 @@ async def _serve(
         await gateway.close()
 
 
-def server_config(gateway: Gateway) -> uvicorn.Config:
+def server_config(gateway: Gateway, tls: ssl.SSLContext | None = None) -> uvicorn.Config:
     """How the server is set up, but for its loop and its socket."""
+
+    def given_context(_: uvicorn.Config, __: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+        assert tls is not None
+        return tls
+
     return uvicorn.Config(
         gateway,  # pyright: ignore[reportArgumentType] - its scope is typed as any mapping
         http=protocol_of(gateway.config.limits.header_bytes, gateway.refusal),
+        ssl_context_factory=None if tls is None else given_context,
         ws="none",
         lifespan="off",
         proxy_headers=False,  # nothing here depends on who the client is

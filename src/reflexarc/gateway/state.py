@@ -60,9 +60,17 @@ class Tested:
 class Registered:
     """Tells the commands of this machine that this gateway runs, and where. A context manager."""
 
-    def __init__(self, directory: Path | None, url: str, unix_time: float) -> None:
+    def __init__(
+        self,
+        directory: Path | None,
+        url: str,
+        unix_time: float,
+        certificate_sha256: str | None = None,
+    ) -> None:
         self._path = directory / GATEWAYS / f"{os.getpid()}.json" if directory is not None else None
-        self._said = {"pid": os.getpid(), "url": url, "since_unix_s": unix_time}
+        self._said: dict[str, object] = {"pid": os.getpid(), "url": url, "since_unix_s": unix_time}
+        if certificate_sha256 is not None:
+            self._said["certificate_sha256"] = certificate_sha256
 
     def __enter__(self) -> None:
         if self._path is not None:
@@ -78,9 +86,13 @@ class Registered:
 
 
 class RunningGateway(msgspec.Struct, frozen=True):
+    """`certificate_sha256`: in hex, of the certificate it shows; None where it speaks plain
+    HTTP."""
+
     pid: int
     url: str
     since_unix_s: float
+    certificate_sha256: str | None = None
 
 
 def running_gateways(directory: Path) -> list[RunningGateway]:

@@ -8,6 +8,7 @@ is sent once more; one that had a fresh connection never is, and nothing else is
 import asyncio
 import io
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 
@@ -95,14 +96,23 @@ class Answer:
 class Transport:
     """One pool of connections. Open it inside a running event loop; `close` it there."""
 
-    def __init__(self, timeouts: Timeouts, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        timeouts: Timeouts,
+        clock: Callable[[], float],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`tls`: whom to believe over https; None believes the usual authorities."""
         self._timeouts = timeouts
         self._clock = clock
         self._session = aiohttp.ClientSession(
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=30, socket_factory=_fresh_socket
+                limit=0,
+                keepalive_timeout=30,
+                socket_factory=_fresh_socket,
+                ssl=True if tls is None else tls,
             ),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
             timeout=aiohttp.ClientTimeout(
@@ -165,6 +175,30 @@ class Transport:
             allow_redirects=False,
         )
 
+    async def warm(self, url: yarl.URL, count: int) -> None:
+        """Opens connections into the pool and asks nothing over them.
+
+        Raises an `UpstreamError` where one cannot be had; those that can stay.
+        """
+        opened = await asyncio.gather(
+            *(self._connected(url) for _ in range(count)), return_exceptions=True
+        )
+        for one in opened:
+            if isinstance(one, aiohttp.connector.Connection):
+                one.release()
+        for one in opened:
+            if isinstance(one, TimeoutError | aiohttp.ClientError | OSError):
+                raise UpstreamUnreachableError(f"{url.origin()} {_fault(one)}") from one
+            if isinstance(one, BaseException):
+                raise one
+
+    async def _connected(self, url: yarl.URL) -> aiohttp.connector.Connection:
+        _trying.set(_Try())
+        connector = self._session.connector
+        assert connector is not None  # only a closed session has none
+        request = aiohttp.ClientRequest("GET", url, loop=asyncio.get_running_loop())
+        return await connector.connect(request, [], self._session.timeout)
+
     async def close(self) -> None:
         await self._session.close()
         # aiohttp closes TLS transports a loop turn after the session.
@@ -195,7 +229,10 @@ def _unanswered(error: Exception) -> bool:
 def _fault(error: Exception) -> str:
     said = _said(error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"failed TLS verification: {said}; name a private authority's file in SSL_CERT_FILE"
+        return (
+            f"failed TLS verification: {said}; name a private authority's file in SSL_CERT_FILE or "
+            "tls.ca_file"
+        )
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         return f"cannot be spoken to over TLS: {said}; does it serve https on this port?"
     if isinstance(error, aiohttp.ClientConnectorError):
