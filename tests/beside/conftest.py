@@ -128,7 +128,8 @@ def learned_through(run: Callable[[str, str], Awaitable[str]]) -> Reflex:
         return desk.requests[0]
 
     request = asyncio.run(sent())
-    return learn([_session(request, task) for task in range(10_000, 10_120)])
+    sessions = [_session(request, task) for task in range(10_000, 10_120)]
+    return learn(sessions, effects={"find_customer": "read", "get_order": "read"})
 
 
 def _session(request: dict[str, Any], task: int) -> Session:

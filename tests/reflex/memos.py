@@ -42,7 +42,8 @@ def _tool(name: str, description: str, *arguments: str) -> ToolSpec:
         "required": list(arguments),
         "additionalProperties": False,
     }
-    return ToolSpec(name, description, schema)
+    effect = "write" if name == "create_note" else "read"
+    return ToolSpec(name, description, schema, effect=effect)
 
 
 TOOLS = (

@@ -13,6 +13,9 @@ from reflexarc.steps import Message, Session, ToolCall, ToolSpec
 PROMPT = "You are the parcel desk. Be brief.\nToday is 2024-05-15."
 
 
+READS = ("get_order", "track_parcel")
+
+
 def _tool(name: str, description: str, *arguments: str) -> ToolSpec:
     return ToolSpec(
         name,
@@ -22,6 +25,7 @@ def _tool(name: str, description: str, *arguments: str) -> ToolSpec:
             "properties": {argument: {"type": "string"} for argument in arguments},
             "required": list(arguments),
         },
+        effect="read" if name in READS else None,
     )
 
 

@@ -9,6 +9,7 @@ from reflexarc.reflex import Decision, Reflex, evaluate, learn, outcomes
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
 from reflexarc.steps import Message, Session, ToolSpec
+from reflexarc.steps.errors import ArtifactError
 from tests.reflex import parcels
 
 
@@ -176,3 +177,31 @@ def test_alternatives_are_ranked_and_bounded(parcel_reflex: Reflex) -> None:
     confidences = [one.confidence for one in decision.alternatives]
     assert confidences == sorted(confidences, reverse=True)
     assert all(one.confidence <= decision.confidence for one in decision.alternatives)
+
+
+def test_a_tool_that_is_only_guessed_to_read_never_acts() -> None:
+    unlabelled = tuple(msgspec.structs.replace(tool, effect=None) for tool in parcels.TOOLS)
+    sessions = [
+        msgspec.structs.replace(session, tools=unlabelled)
+        for session in parcels.sessions(0, 90, noise=0.02)
+    ]
+    guessed = learn(sessions, max_error=0.1)
+    assert guessed.effects["get_order"] == "read"
+    messages = parcels.session(700).messages[:4]
+    decision = guessed.decide(messages, unlabelled, model="parcel-model")
+    assert (decision.action, decision.reason, decision.guarantee) == (
+        "escalate",
+        "unlabelled",
+        None,
+    )
+    # The request's own annotation is a label; so is what was declared when it was learned.
+    assert guessed.decide(messages, parcels.TOOLS, model="parcel-model").acts
+    labelled = learn(sessions, max_error=0.1, effects={"track_parcel": "read"})
+    assert labelled.decide(messages, unlabelled, model="parcel-model").acts
+    later = guessed.with_effects({"track_parcel": "read"})
+    assert later.decide(messages, unlabelled, model="parcel-model").acts
+    locked = later.with_effects({"track_parcel": "write"})
+    assert locked.decide(messages, parcels.TOOLS, model="parcel-model").reason == "side_effect"
+    for wrong in ({"trak_parcel": "read"}, {"refund_order": "read"}):
+        with pytest.raises(ArtifactError, match=next(iter(wrong))):
+            guessed.with_effects(wrong)  # type: ignore[arg-type]

@@ -10,18 +10,22 @@ from typing import Literal
 import msgspec
 
 from reflexarc.reflex.decision import Guarantee
+from reflexarc.steps import Effect
 from reflexarc.store.records import Prediction
 
 _LENGTHS = struct.Struct("<II")
+DEFAULT_LOADER = "reflexarc.reflex:Reflex.load"
 
 
 class ReflexSource(msgspec.Struct, frozen=True):
-    """Where a reflex comes from. `loader` is the dotted path `module:name` of what turns `path`
-    into one; anything but the default is for tests of reflexes that misbehave."""
+    """Where a reflex comes from, and the effects declared for its tools. `loader` is the dotted
+    path `module:name` of what turns `path` into one; anything but the default is for tests of
+    reflexes that misbehave."""
 
     name: str
     path: str
-    loader: str = "reflexarc.reflex:Reflex.load"
+    loader: str = DEFAULT_LOADER
+    effects: dict[str, Effect] = {}
 
 
 class Setup(msgspec.Struct, frozen=True, tag=True):

@@ -1,7 +1,7 @@
 """What a configuration means for the gateway's two processes."""
 
 from reflexarc.gateway.config import GatewayConfig
-from reflexarc.gateway.frames import ReflexSource, Setup
+from reflexarc.gateway.frames import DEFAULT_LOADER, ReflexSource, Setup
 from reflexarc.gateway.recorder import RecorderSetup
 from reflexarc.gateway.state import State
 
@@ -9,9 +9,7 @@ from reflexarc.gateway.state import State
 def system1_setup(config: GatewayConfig, loader: str | None, secret: bytes) -> Setup:
     return Setup(
         reflexes=[
-            ReflexSource(route.path, route.reflex, loader)
-            if loader
-            else ReflexSource(route.path, route.reflex)
+            ReflexSource(route.path, route.reflex, loader or DEFAULT_LOADER, dict(route.effects))
             for route in config.route
             if route.reflex is not None
         ],

@@ -100,6 +100,8 @@ def load(source: ReflexSource) -> Loaded:
     content = path.read_bytes() if path.exists() else source.path.encode()
     try:
         reflex = loader(source.path)
+        if source.effects:
+            reflex = reflex.with_effects(source.effects)
     except ReflexarcError as error:
         raise type(error)(f"{source.path}: {error}") from error
     return Loaded(reflex, hashlib.blake2b(content, digest_size=16).digest())

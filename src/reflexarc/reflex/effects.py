@@ -98,12 +98,14 @@ _SECTIONS = re.compile(r"\b(?:Parameters\s*-{3,}|(?:Parameters|Args|Arguments|Re
 _HTTP_GET = re.compile(r"GET[_ /]")
 _NAMESPACE = re.compile(r"\.|__|/|:")
 _MAX_DESCRIPTION = 4000
+DECLARED = "declared"
+"""Why an effect is what it is where somebody said so. Anything else is a guess."""
 
 
 def guess_effect(tool: ToolSpec) -> tuple[Effect, str]:
     """The effect of a tool and why it is taken for that."""
     if tool.effect is not None:
-        return tool.effect, "declared"
+        return tool.effect, DECLARED
     if _HTTP_GET.match(tool.name):
         return "read", "an HTTP GET"
     own_name = [part for part in _NAMESPACE.split(tool.name) if part]

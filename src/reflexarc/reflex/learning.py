@@ -11,7 +11,7 @@ from reflexarc.reflex.card import Card, Certificate, ToolRow, shown
 from reflexarc.reflex.certificate import certify
 from reflexarc.reflex.confidence import confidence_features, fit_confidence
 from reflexarc.reflex.context import Context
-from reflexarc.reflex.effects import guess_effect, strictest
+from reflexarc.reflex.effects import DECLARED, guess_effect, strictest
 from reflexarc.reflex.familiarity import Familiarity, FamiliarityLearner
 from reflexarc.reflex.fit import fit_predictor
 from reflexarc.reflex.header import LEAST_THRESHOLD
@@ -161,7 +161,7 @@ def tool_effects(
         name: strictest(guess_effect(tool) for tool in specs.values() or (ToolSpec(name),))
         for name, specs in sorted(tools.items())
     }
-    found.update({name: (effect, "declared") for name, effect in declared.items()})
+    found.update({name: (effect, DECLARED) for name, effect in declared.items()})
     return found
 
 

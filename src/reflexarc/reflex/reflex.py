@@ -13,6 +13,7 @@ from reflexarc.reflex.card import Card, Certificate
 from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
+from reflexarc.reflex.effects import DECLARED
 from reflexarc.reflex.familiarity import Familiarity
 from reflexarc.reflex.header import (
     FOREST_ARRAYS,
@@ -32,6 +33,7 @@ from reflexarc.reflex.predictor import Predictor, RankedCall, Ranking
 from reflexarc.reflex.sources import Sources
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect, Message, ToolSpec
+from reflexarc.steps.errors import ArtifactError
 from reflexarc.wire.offered import Tools, tools_given
 
 MAX_ALTERNATIVES = 16
@@ -67,6 +69,9 @@ class Reflex:
         self.familiarity = familiarity
         self.partial = partial
         self._learned_tasks = learned_tasks
+        self._labelled = frozenset(
+            row.name for row in card.tools if row.effect == "read" and row.why == DECLARED
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> "Reflex":
@@ -118,6 +123,39 @@ class Reflex:
         """Write the artifact; a reader sees the old file or the whole new one."""
         write_atomic(Path(path), self.to_bytes())
 
+    def with_effects(self, effects: Mapping[str, Effect]) -> "Reflex":
+        """The same with effects declared afterwards. A read guessed rightly may be declared one; a
+        tool taken for a write when it was learned stays one, since no certificate is about it.
+        Raises ArtifactError for that, and for a tool it does not know."""
+        for name, effect in effects.items():
+            known = self.effects.get(name)
+            if known is None:
+                raise ArtifactError(
+                    f"an effect is declared for {name}, which this reflex does not know; it knows "
+                    f"{', '.join(sorted(self.effects))}"
+                )
+            if effect == "read" and known != "read":
+                raise ArtifactError(
+                    f"{name} was taken for a {known} when this reflex was learned, and is not "
+                    f"certified as a read: learn again with --effect {name}=read"
+                )
+        rows = tuple(
+            msgspec.structs.replace(row, effect=effects[row.name], why=DECLARED)
+            if row.name in effects
+            else row
+            for row in self.card.tools
+        )
+        return Reflex(
+            msgspec.structs.replace(self.card, tools=rows),
+            self.identity,
+            {**self.effects, **effects},
+            self.predictor,
+            self.confidence,
+            self._learned_tasks,
+            self.familiarity,
+            self.partial,
+        )
+
     def learned_from(self, task: str) -> bool:
         """Whether a task is one of those learned from: figures on it say nothing about new ones."""
         return task_hash(task) in self._learned_tasks
@@ -144,8 +182,9 @@ class Reflex:
         `max_error` is the largest error the caller accepts (default: the one learned for), and
         may be larger than that; `alternatives` how many further ranked calls to return, 16 at most.
         `partials`: where the whole call cannot act, a partial decision may.
-        A call that does not fit its tool's schema is never made: `schema:PATH`. Raises
-        RequestError with the path of the fault where a message or tool has a wrong shape.
+        A call that does not fit its tool's schema is never made: `schema:PATH`; nor one of a tool
+        that is only guessed to read: `unlabelled`. Raises RequestError with the path of the fault
+        where a message or tool has a wrong shape.
         """
         if not isinstance(context, Context):
             messages, context = context, Context()
@@ -161,11 +200,14 @@ class Reflex:
         if decision.call is None:
             return decision
         if decision.action == "act":
+            reason = self._unlabelled(decision.call.name, specs)
             fault = offered.fault(decision.call.name, decision.call.arguments)
-            if fault is None:
+            if reason is None and fault is not None:
+                reason = f"schema:{fault[0]}"
+            if reason is None:
                 return decision
             return msgspec.structs.replace(
-                decision, action="escalate", reason=f"schema:{fault[0]}", guarantee=None
+                decision, action="escalate", reason=reason, guarantee=None
             )
         if partials and decision.confidence < LEAST_THRESHOLD:
             found = self._partial(context, ranking, offered, model, max_error)
@@ -231,12 +273,20 @@ class Reflex:
         left_open = open_arguments(self.predictor.sources.by_name[best.name])
         if self._obstacle(context, best, tools.specs, model, recorded=True) is not None:
             return None
+        if self._unlabelled(best.name, tools.specs) is not None:
+            return None
         if tools.fault(best.name, best.arguments, left_open) is not None:
             return None
         return Decision(
             "partial", "certified", _proposed(best, confidence), confidence,
             _guarantee(certificate), open=tuple(sorted(left_open)),
         )  # fmt: skip
+
+    def _unlabelled(self, name: str, tools: Sequence[ToolSpec]) -> str | None:
+        """A guess that a tool only reads is for people to look at; what acts was declared a read,
+        when it was learned or by the request's own annotation."""
+        declared = any(tool.name == name and tool.effect == "read" for tool in tools)
+        return None if declared or name in self._labelled else "unlabelled"
 
     def confidence_of(self, context: Context, ranking: Ranking) -> float:
         """The calibrated probability that the best-ranked call is what System 2 does next."""
