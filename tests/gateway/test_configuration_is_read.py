@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from reflexarc.gateway.config import GatewayConfig, Limits, Route, load_config
+from reflexarc.gateway.config import (
+    GatewayConfig,
+    Limits,
+    Route,
+    StoreLimits,
+    Tls,
+    load_config,
+)
 from reflexarc.gateway.system1 import System1Limits
 from reflexarc.steps.errors import ConfigError
 from reflexarc.upstream import Timeouts
@@ -84,6 +91,9 @@ def test_every_section_is_read(tmp_path: Path) -> None:
         (ROUTE + 'path = "/a/../v1"', "holds . or .."),
         ('[[route]]\nupstream = "http://h/v1?key=1"', "must not hold a query"),
         ('[[route]]\nupstream = "http://h/v1#a"', "must not hold a fragment"),
+        (ROUTE + "warm_connections = -1", "warm_connections must be from 0 to 1000"),
+        (ROUTE + '[tls]\ncrt = "a"', ":4: tls.crt is not known; did you mean cert?"),
+        (ROUTE + "[store]\nmax_bytes = 1", "store.max_bytes"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(text: str, said: str, tmp_path: Path) -> None:
@@ -115,13 +125,15 @@ def test_the_documented_file_shows_every_key_with_its_default(tmp_path: Path) ->
             Route(
                 upstream="http://127.0.0.1:9100/v1", reflex="agent.reflex", api_key_env="MODEL_KEY"
             ),
-        )
+        ),
+        state="reflexarc-state",
+        tls=Tls("gateway.crt", "gateway.key", "private-ca.crt"),
     )
     assert config == plain
     keys = {line.split("=")[0].strip() for line in shown.splitlines() if "=" in line}
     known = {
         name
-        for kind in (GatewayConfig, Route, Limits, Timeouts, System1Limits)
+        for kind in (GatewayConfig, Route, Limits, Timeouts, System1Limits, StoreLimits, Tls)
         for name in kind.__struct_fields__
     }
-    assert keys == known - {"route", "limits", "timeouts", "system1"}
+    assert keys == known - {"route", "limits", "timeouts", "system1", "store", "tls"}
