@@ -33,16 +33,19 @@ class _Front:
         return client, client.getresponse()
 
 
-@pytest.fixture
-def front(tmp_path: Path) -> Iterator[_Front]:
+@pytest.fixture(scope="module")
+def _running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Front]:
     assert NGINX is not None
+    tmp_path = tmp_path_factory.mktemp("nginx")
     authority = certified(tmp_path)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
     with (
         served() as upstream,
-        gateway(f"http://127.0.0.1:{upstream.port}/v1", dict(os.environ)) as ours,
+        gateway(
+            f"http://127.0.0.1:{upstream.port}/v1", dict(os.environ), "--state", str(tmp_path)
+        ) as ours,
     ):
         text = RECIPE.read_text("utf-8")
         changed = text.replace("127.0.0.1:8411", f"127.0.0.1:{ours}")
@@ -58,6 +61,16 @@ def front(tmp_path: Path) -> Iterator[_Front]:
         finally:
             nginx.terminate()
             nginx.wait(30)
+
+
+@pytest.fixture
+def front(_running: _Front) -> _Front:
+    upstream = _running.upstream
+    upstream.go_on.clear()
+    upstream.left.clear()
+    upstream.bodies.clear()
+    upstream.request_ids.clear()
+    return _running
 
 
 def _until_open(port: int, process: subprocess.Popen[bytes]) -> None:
