@@ -11,10 +11,13 @@ is required.
 import asyncio
 import gc
 import json
+import ssl
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import click
@@ -25,7 +28,7 @@ from reflexarc.bench.latency_upstream import BODY
 from reflexarc.reflex import learn
 
 REQUIRED_ADDED_MS = {"small": 0.4, "large": 0.8}
-_WARM_UP = 200
+WARM_UP = 200
 _SETTLE_S = 0.5  # in shadow System 1 decides after the answer, the last of a size after the clock
 
 
@@ -161,14 +164,14 @@ def _run(ports: dict[str, int], loads: dict[str, _Load]) -> dict[str, Any]:
     passed = True
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         for size, (count, pause_s) in loads.items():
-            bodies = workload.bodies(size == "large", count + _WARM_UP, seed=len(size))
+            bodies = workload.bodies(size == "large", count + WARM_UP, seed=len(size))
             click.echo(f"{size}: {count} requests per arm of about {len(bodies[0])} bytes ...")
             before = _decided_and_shed(arms.counters(ports["reflexarc"]))
-            times_ms = runner.run(_measure(ports, bodies, pause_s))
+            times_ms = runner.run(measure_arms(ports, bodies, pause_s))
             time.sleep(_SETTLE_S)
             after = _decided_and_shed(arms.counters(ports["reflexarc"]))
             figures: dict[str, Any] = {
-                arm: {"p50_ms": _quantile(taken, 0.5), "p99_ms": _quantile(taken, 0.99)}
+                arm: {"p50_ms": quantile(taken, 0.5), "p99_ms": quantile(taken, 0.99)}
                 for arm, taken in times_ms.items()
             }
             for arm in figures:
@@ -195,14 +198,18 @@ def _run(ports: dict[str, int], loads: dict[str, _Load]) -> dict[str, Any]:
     return {"sizes": sizes, "nginx": "nginx" in ports, "passed": passed}
 
 
-async def _measure(
-    ports: dict[str, int], bodies: list[bytes], pause_s: float
+async def measure_arms(
+    ports: dict[str, int],
+    bodies: list[bytes],
+    pause_s: float,
+    tls: Mapping[str, ssl.SSLContext] = MappingProxyType({}),
 ) -> dict[str, list[float]]:
-    """Milliseconds per request and arm; the arms' order turns from one round to the next."""
+    """Milliseconds per request and arm; the arms' order turns from one round to the next. The
+    first 200 bodies warm up. `tls`: whom an arm's client believes, where that arm speaks TLS."""
     loop = asyncio.get_running_loop()
     clients: dict[str, _Client] = {}
     for arm, port in ports.items():
-        _, clients[arm] = await loop.create_connection(_Client, "127.0.0.1", port)
+        _, clients[arm] = await loop.create_connection(_Client, "127.0.0.1", port, ssl=tls.get(arm))
     requests = [_request(body) for body in bodies]
     taken_ms: dict[str, list[float]] = {arm: [] for arm in ports}
     order = list(ports)
@@ -221,7 +228,7 @@ async def _measure(
                 ended_s = time.perf_counter()
                 if body != BODY:
                     raise click.ClickException(f"{arm} answered {body[:200]!r}")
-                if number >= _WARM_UP:
+                if number >= WARM_UP:
                     taken_ms[arm].append((ended_s - began_s) * 1e3)
     finally:
         gc.enable()
@@ -239,7 +246,7 @@ def _request(body: bytes) -> bytes:
     return head.encode() + body
 
 
-def _quantile(values: list[float], share: float) -> float:
+def quantile(values: list[float], share: float) -> float:
     ordered = sorted(values)
     return round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 4)
 

@@ -1,5 +1,6 @@
 """What the latency bench measures against each other, each a process of its own on a free port."""
 
+import json
 import os
 import shutil
 import socket
@@ -10,6 +11,7 @@ import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from reflexarc.steps.errors import ConfigError
 
@@ -54,13 +56,63 @@ def fixed_upstream() -> Generator[int, None, None]:
         yield int(process.stdout.readline())
 
 
+class TlsUpstream(NamedTuple):
+    port: int
+    counts_port: int
+
+    def counts(self) -> dict[str, int]:
+        """Connections `accepted` so far, and `handshakes` completed, counted on its side."""
+        with socket.create_connection(("127.0.0.1", self.counts_port), 5) as asked:
+            counts: dict[str, int] = json.loads(asked.makefile("rb").read())
+        return counts
+
+
 @contextmanager
-def gateway(upstream_port: int, reflex: Path) -> Generator[int, None, None]:
-    """`reflexarc serve` in shadow mode with a reflex loaded, as a user starts it."""
+def fixed_tls_upstream(cert: Path, key: Path) -> Generator[TlsUpstream, None, None]:
+    command = [sys.executable, "-m", "reflexarc.bench.latency_upstream", str(cert), str(key)]
+    with _process(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        port, counts_port = process.stdout.readline().split()
+        yield TlsUpstream(int(port), int(counts_port))
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1, its own authority, and its key, made by the openssl command.
+
+    Raises `ConfigError`.
+    """
+    cert, key = folder / "bench.crt", folder / "bench.key"
+    command = [
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+        "-keyout", str(key), "-out", str(cert), "-days", "2", "-subj", "/CN=bench",
+        "-addext", "subjectAltName=IP:127.0.0.1",
+    ]  # fmt: skip
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except OSError as error:
+        raise ConfigError(f"openssl cannot be run: {error}") from error
+    except subprocess.CalledProcessError as error:
+        raise ConfigError(f"openssl made no certificate: {error.stderr}") from error
+    return cert, key
+
+
+@contextmanager
+def gateway(
+    upstream_port: int, reflex: Path, tls: tuple[Path, Path] | None = None
+) -> Generator[int, None, None]:
+    """`reflexarc serve` in shadow mode with a reflex loaded, as a user starts it. `tls`:
+    certificate and key; it listens with them, and its upstream speaks TLS under the same."""
     port = free_port()
+    scheme = "http" if tls is None else "https"
     command = [sys.executable, "-m", "reflexarc", "serve", "--port", str(port)]
-    command += ["--upstream", f"http://127.0.0.1:{upstream_port}/v1", "--reflex", str(reflex)]
-    with _process(command, stdout=subprocess.DEVNULL) as process:
+    command += ["--upstream", f"{scheme}://127.0.0.1:{upstream_port}/v1", "--reflex", str(reflex)]
+    # Not the state of whoever runs the bench.
+    command += ["--state", str(reflex.parent / f"state-{port}")]
+    environment = dict(os.environ)
+    if tls is not None:
+        command += ["--tls-cert", str(tls[0]), "--tls-key", str(tls[1])]
+        environment["SSL_CERT_FILE"] = str(tls[0])
+    with _process(command, subprocess.DEVNULL, environment) as process:
         _wait_for(port, process)
         yield port
 
@@ -126,8 +178,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def _process(command: list[str], stdout: int) -> Generator[subprocess.Popen[bytes], None, None]:
-    process = subprocess.Popen(command, stdout=stdout, stdin=subprocess.DEVNULL)
+def _process(
+    command: list[str], stdout: int, environment: dict[str, str] | None = None
+) -> Generator[subprocess.Popen[bytes], None, None]:
+    process = subprocess.Popen(command, stdout=stdout, stdin=subprocess.DEVNULL, env=environment)
     try:
         yield process
     finally:
