@@ -200,7 +200,7 @@ def test_routes_days_and_reasons_stand_apart(tmp_path: Path) -> None:
     assert recording.flush().fault == ""
     whole = made(tmp_path)
     assert [route.route for route in whole.routes] == ["/a", "/b"]
-    assert whole.silent == {"/c": 1}
+    assert whole.silent == {"/c": {"no_decision": 1}}
     a = whole.routes[0]
     assert [(day.day, day.calls, day.answered, day.errors) for day in a.days] == [
         ("2027-01-15", 1, 1, 0), ("2027-01-16", 1, 1, 1), ("2027-01-17", 1, 1, 0)
@@ -260,7 +260,12 @@ def test_the_command_shows_it_and_writes_json(state_dir: Path, run: Run) -> None
     assert recording.flush().fault == ""
     status, shown, _ = run("report")
     assert status == 0
-    for words in ("Verdict: shadow only", "Tool by tool", "differing: id", "/quiet: 1 steps"):
+    for words in (
+        "Verdict: shadow only",
+        "Tool by tool",
+        "differing: id",
+        "Route /quiet: no step was judged",
+    ):
         assert words in shown
     status, text, _ = run("report", "--json", "--route", "/")
     found = json.loads(text)

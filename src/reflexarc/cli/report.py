@@ -60,16 +60,16 @@ def command(
         if number:
             console.print()
         show_route(console, one)
-    for name, steps in found.silent.items():
-        console.print(f"\n{_plain(name)}: {steps} steps, none of them judged.")
+    for name, reasons in found.silent.items():
+        console.print(f"\nRoute {_plain(name)}: no step was judged: {_counts(reasons)}.")
 
 
 def _nothing(found: Report, route: str | None, bounded: bool) -> str:
     when = " in that time" if bounded else ""
     if found.silent:
-        steps = sum(found.silent.values())
+        told = "; ".join(f"{name}: {_counts(why)}" for name, why in found.silent.items())
         return (
-            f"{steps} steps were recorded{when}, but none was judged: a step is judged on a route "
+            f"steps were recorded{when}, but none was judged ({told}): a step is judged on a route "
             "with a reflex, in mode shadow or live, when System 2 has answered it"
         )
     where = f" on {route}" if route is not None else ""

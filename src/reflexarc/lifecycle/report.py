@@ -111,12 +111,13 @@ class RouteReport(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """`since_unix_s` and `until_unix_s` as asked for. `silent`: routes with steps, none judged."""
+    """`since_unix_s` and `until_unix_s` as asked for. `silent`: routes with
+    steps, none judged: why not, by step."""
 
     since_unix_s: float | None
     until_unix_s: float | None
     routes: list[RouteReport]
-    silent: dict[str, int]
+    silent: dict[str, dict[str, int]]
 
 
 def report(
@@ -130,13 +131,13 @@ def report(
     look at the largest recorded error level within `max_error`."""
     during = period if period is not None else Period()
     found: list[RouteReport] = []
-    silent: dict[str, int] = {}
+    silent: dict[str, dict[str, int]] = {}
     for name in routes_of(connection, during) if route is None else [route]:
         steps = steps_of(connection, name, during)
         if any(step.items for step in steps):
             found.append(_of_route(connection, name, steps, during, max_error))
         elif steps:
-            silent[name] = len(steps)
+            silent[name] = _counted(_unjudged(step) for step in steps)
     return Report(during.since_s, during.until_s, found, silent)
 
 
