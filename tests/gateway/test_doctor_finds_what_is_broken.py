@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from reflexarc.cli.doctor import command
-from reflexarc.gateway.config import GatewayConfig, Route, StoreLimits
-from reflexarc.gateway.doctor import examine_database, examine_route, examine_state
+from reflexarc.gateway.config import GatewayConfig, Route, StoreLimits, Tls
+from reflexarc.gateway.doctor import examine_database, examine_route, examine_state, examine_tls
 from reflexarc.gateway.doctor_upstream import examine_upstream
 from reflexarc.gateway.finding import Finding
 
@@ -143,7 +143,7 @@ def test_a_certificate_of_an_unknown_authority_is_refused_and_of_a_named_one_tak
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         named = _asked(upstream)
     assert "not verified" in unknown.found
-    assert "SSL_CERT_FILE" in unknown.do
+    assert "tls.ca_file" in unknown.do
     assert [one.level for one in named] == ["ok", "ok", "ok"]
 
 
@@ -155,6 +155,19 @@ def test_a_certificate_about_to_expire_is_warned_of(
     with _served(context) as upstream:
         said = _only(_asked(upstream), "warn")
     assert "renewed" in said.do
+
+
+def test_files_of_tls_are_tried(tmp_path: Path) -> None:
+    context, authority = _certified(tmp_path, days=60)
+    files = Tls(str(authority), str(tmp_path / "tls.key"), str(authority))
+    believed, found = examine_tls(files)
+    assert [one.level for one in found] == ["ok"]
+    with _served(context) as upstream:
+        route = Route(upstream=upstream)
+        verified = examine_upstream(route, {}, time.time(), tls=believed)
+    assert "certificate valid for" in verified[0].found
+    broken = Tls(str(authority), None, str(tmp_path / "nowhere.crt"))
+    assert [one.level for one in examine_tls(broken)[1]] == ["fail", "fail"]
 
 
 def test_a_port_without_tls_is_not_taken_for_a_bad_certificate() -> None:

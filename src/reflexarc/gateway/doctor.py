@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import sqlite3
+import ssl
 import stat
 import sys
 import time
@@ -13,11 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reflexarc import __version__
-from reflexarc.gateway.config import GatewayConfig, Route, load_config
+from reflexarc.gateway.config import GatewayConfig, Route, Tls, load_config
 from reflexarc.gateway.doctor_upstream import examine_upstream
 from reflexarc.gateway.finding import Finding, Level
 from reflexarc.gateway.serving import listen
 from reflexarc.gateway.state import running_gateways
+from reflexarc.gateway.tls import listening, upstream_context
 from reflexarc.lifecycle.off import read_off
 from reflexarc.reflex.reflex import Reflex
 from reflexarc.steps.errors import ArtifactError, ConfigError
@@ -48,10 +50,12 @@ def examine(
             found.append(Finding("fail", f"config {config_path}", str(error), "correct the file"))
     else:
         found.append(Finding("ok", "config", "none given; name it with --config to check routes"))
+    believed, more = examine_tls(config.tls if config is not None else Tls())
+    found += more
     for route in config.route if config is not None else ():
         found += examine_route(route, environment)
     for route in {one.upstream: one for one in config.route}.values() if config else ():
-        found += examine_upstream(route, environment, now_unix_s)
+        found += examine_upstream(route, environment, now_unix_s, tls=believed)
     given = state if state is not None else config.state if config is not None else None
     directory = state_dir(given, environment)
     running = running_gateways(directory)
@@ -64,6 +68,23 @@ def examine(
     off = read_off(directory, now_unix_s)
     found += [Finding("warn", "switched off", f"{one}, by {one.who}", do) for one in off.entries]
     return found
+
+
+def examine_tls(tls: Tls) -> tuple[ssl.SSLContext | None, list[Finding]]:
+    """Whom to believe upstream (None: the usual authorities), and what is wrong with the files."""
+    believed = None
+    found: list[Finding] = []
+    do = "correct [tls], or the file it names"
+    try:
+        believed = upstream_context(tls)
+    except ConfigError as error:
+        found.append(Finding("fail", "TLS, upstream", str(error), do))
+    try:
+        if listening(tls) is not None:
+            found.append(Finding("ok", "TLS", f"{tls.cert} and its key can be listened with"))
+    except ConfigError as error:
+        found.append(Finding("fail", "TLS", str(error), do))
+    return believed, found
 
 
 def examine_install() -> list[Finding]:

@@ -23,13 +23,21 @@ _SKEW_S = 30.0
 
 
 def examine_upstream(
-    route: Route, environment: Mapping[str, str], now_unix_s: float, limit_s: float = 5.0
+    route: Route,
+    environment: Mapping[str, str],
+    now_unix_s: float,
+    limit_s: float = 5.0,
+    tls: ssl.SSLContext | None = None,
 ) -> list[Finding]:
     """Takes `limit_s` seconds at most, whatever the network does: looking up a name has no limit
-    of its own, and an answer may come a byte at a time."""
+    of its own, and an answer may come a byte at a time. `tls`: whom to believe over https; None
+    believes the usual authorities."""
+    believed = tls or ssl.create_default_context()
     found: list[Finding] = []
     worker = threading.Thread(
-        target=_ask, args=(route, environment, now_unix_s, limit_s, found), daemon=True
+        target=_ask,
+        args=(route, environment, now_unix_s, limit_s, believed, found),
+        daemon=True,
     )
     worker.start()
     worker.join(limit_s)
@@ -45,6 +53,7 @@ def _ask(
     environment: Mapping[str, str],
     now_unix_s: float,
     limit_s: float,
+    believed: ssl.SSLContext,
     found: list[Finding],
 ) -> None:
     url = yarl.URL(route.upstream)
@@ -53,9 +62,7 @@ def _ask(
     key = environment.get(route.api_key_env) if route.api_key_env else None
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     connection = (
-        http.client.HTTPSConnection(
-            host, port, timeout=limit_s, context=ssl.create_default_context()
-        )
+        http.client.HTTPSConnection(host, port, timeout=limit_s, context=believed)
         if url.scheme == "https"
         else http.client.HTTPConnection(host, port, timeout=limit_s)
     )
@@ -115,7 +122,7 @@ def _clock(what: str, date: str, now_unix_s: float) -> Finding:
 
 def _unreached(what: str, host: str, error: Exception) -> Finding:
     if isinstance(error, ssl.SSLCertVerificationError):
-        do = "name a private authority's file in SSL_CERT_FILE, or have the certificate renewed"
+        do = "name a private authority's file in tls.ca_file, or have the certificate renewed"
         return Finding("fail", f"{what}, TLS", f"not verified: {error.verify_message}", do)
     if isinstance(error, ssl.SSLError):
         return Finding("fail", f"{what}, TLS", str(error), "does it serve https on this port?")
