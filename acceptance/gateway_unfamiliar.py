@@ -23,6 +23,8 @@ from reflexarc.traces import read_sessions, split_sessions
 SESSIONS = Path(__file__).resolve().parents[2] / "shared" / "data" / "sessions"
 LEFT_ALONE = 0.95
 FALSE_ALARMS = 0.02
+LOST = 0.1
+SEEDS = (0, 1)
 SETS = ("tau1_retail_fork", "bfcl_multiturn_gold")
 _FOREIGN = "workbench_gpt4"
 _MAX_SESSIONS = 60
@@ -36,6 +38,12 @@ class Counts(msgspec.Struct):
     flagged: int = 0
     acting: int = 0
     stopped: int = 0
+
+    def add(self, other: "Counts") -> None:
+        self.contexts += other.contexts
+        self.flagged += other.flagged
+        self.acting += other.acting
+        self.stopped += other.stopped
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -92,15 +100,18 @@ def measure(lines: Lines) -> None:
     foreign = [m for one in read_sessions([path])[:80] for m in one.messages if m.role == "tool"]
     for name in SETS:
         sessions = read_sessions([SESSIONS / f"{name}.jsonl.gz"])
-        split = split_sessions(sessions, test_share=0.33, seed=0)
-        reflex, plain, found = measure_set(
-            [sessions[at] for at in split.train], [sessions[at] for at in split.test], foreign
-        )
-        flagged, stopped = plain.shares
-        lines.say(
-            f"{name}: {len(reflex.familiarity.known)} hashes; while learning, "
-            f"{reflex.familiarity.looks.flagged:.2%} of held-out contexts were unfamiliar"
-        )
+        plain, found = Counts(), {family: Counts() for family in FAMILIES}
+        for seed in SEEDS:
+            split = split_sessions(sessions, test_share=0.33, seed=seed)
+            train, test = ([sessions[at] for at in part] for part in (split.train, split.test))
+            reflex, of_plain, of_families = measure_set(train, test, foreign, seed)
+            plain.add(of_plain)
+            for family, counts in of_families.items():
+                found[family].add(counts)
+            lines.say(
+                f"{name}, split {seed}: {len(reflex.familiarity.known)} hashes; while learning, "
+                f"{reflex.familiarity.looks.flagged:.2%} of held-out contexts were unfamiliar"
+            )
         lines.say(f"  {'family':<34} contexts  unfamiliar  would act  left alone")
         for family, counts in {"as recorded": plain, **found}.items():
             contexts, acting = counts.shares
@@ -108,13 +119,14 @@ def measure(lines: Lines) -> None:
                 f"  {family:<34} {counts.contexts:>8}  {contexts:>10.1%}  {counts.acting:>9}"
                 f"  {acting:>10.1%}"
             )
-        lines.at_most("8.far", f"{name}, held-out contexts called unfamiliar", flagged, 0.02)
-        lines.at_most("8.cov", f"{name}, acts lost to that", stopped, 0.1)
+        flagged, lost = plain.shares
         total = sum(counts.acting for counts in found.values())
         left = sum(counts.stopped for counts in found.values())
-        lines.at_least(
-            "8.ood", f"{name}, strange contexts left alone of {total}", left / max(1, total), 0.95
-        )
+        what = f"{name}, contexts as recorded that are called unfamiliar"
+        lines.at_most("8.far", what, flagged, FALSE_ALARMS)
+        lines.at_most("8.cov", f"{name}, acts lost to that", lost, LOST)
+        what = f"{name}, of {total} strange contexts it would act in, left alone"
+        lines.at_least("8.ood", what, left / max(1, total), LEFT_ALONE)
 
 
 if __name__ == "__main__":

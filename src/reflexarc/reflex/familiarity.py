@@ -24,14 +24,16 @@ Check = Literal["words", "forms", "places", "shapes", "missing"]
 CHECKS: tuple[Check, ...] = ("words", "forms", "places", "shapes", "missing")
 Limits = tuple[float, float, float, float, float]
 
-RARE_PLACES = 2
-"""Of a tool whose results were hardly seen: unknown places that are still familiar."""
 _BUDGET = 0.01
 """Of held-out contexts, the share that may be flagged."""
+_BUDGET_RARE = 0.02
+"""The same with signs of orders and with results of tools that were hardly seen."""
+_RARE_PLACES = (2, 4, 8, 16, 1 << 30)
 _SLACKS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 1e9)
 _DROPPED = 0.002
 _LEAST_WORDS = 4.0
-_FEW, _VERY_FEW = 30, 10
+_FEW = 10
+_UNKNOWN_KIND = 3
 _USUAL = 0.98
 _STRANGE_RATE = 0.85
 _MIN_RATE, _MAX_RATE = 0.02, 0.6
@@ -49,9 +51,11 @@ class ToolLooks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an artifact's header holds of familiarity; the known hashes are an array beside it.
-    `flagged` is the share of held-out contexts that were called unfamiliar."""
+    `rare_places`: of a tool whose results were hardly seen, the unknown places that are still
+    familiar. `flagged` is the share of held-out contexts that were called unfamiliar."""
 
     tools: dict[str, ToolLooks]
+    rare_places: int
     flagged: float
 
 
@@ -75,7 +79,7 @@ class Familiarity:
             memo.read += 1
             memo.fault = self._judge(look, memo)
             if look.tool in (USER, CALL):
-                memo.said.update(*look.segments)
+                memo.said.update(look.cues, *look.segments)
         return memo.fault
 
     def _judge(self, look: Look, memo: Memo) -> str | None:
@@ -88,10 +92,12 @@ class Familiarity:
             change = words_surprise(sizes_of(look, self._known), tool.word_rate, user=True)
             memo.surprise = max(0.0, memo.surprise + change)
             return "unfamiliar:user" if memo.surprise > tool.limits[0] else None
-        if not look.cues <= self._known:
+        if look.cues - self._known - memo.said:
             return "injection"
         if tool is None:
-            strange = len(look.places - self._known) > RARE_PLACES
+            strange = look.kind not in self._known or (
+                len(look.places - self._known) > self.looks.rare_places
+            )
         else:
             sizes = sizes_of(look, self._known, memo.said)
             words = words_surprise(sizes, tool.word_rate)
@@ -121,8 +127,9 @@ def words_surprise(sizes: Sizes, rate: float, *, user: bool = False) -> float:
 def result_counts(
     look: Look, known: Set[int], usual: Sequence[int]
 ) -> tuple[float, float, float, float]:
-    """Unknown form, unknown places, unknown shapes at known places, usual places that are
-    missing. The first of `usual` is the form of results that show the others."""
+    """Unknown form (worse where no tool showed such a kind of text), unknown places, unknown
+    shapes at known places, usual places that are missing. The first of `usual` is the form of
+    results that show the others."""
     shapes = sum(
         shape not in known and (at in known or at == look.form) for shape, at in look.shapes.items()
     )
@@ -176,6 +183,7 @@ class FamiliarityLearner:
         self._sessions: list[_Watched] = []
         self._slack: Slacks | None = None
         self._flagged = 0.0
+        self._rare_places = _RARE_PLACES[0]
 
     def observe(self, context: Context, marks: Sequence[int], task: str, fold: int) -> None:
         """One session: its whole context, and the `len(context.seen)` at each decision item."""
@@ -206,11 +214,11 @@ class FamiliarityLearner:
                         look.tool,
                         sizes_of(look, held, said if look.tool != USER else frozenset()),
                         result_counts(look, held, of_tools.get(look.tool, ())),
-                        not look.cues <= held,
+                        look.tool not in (USER, CALL) and bool(look.cues - held - said),
                     )
                 )
                 if look.tool in (USER, CALL):
-                    said.update(*look.segments)
+                    said.update(look.cues, *look.segments)
         self._slack = {}
         items = sum(len(session.marks) for session in self._sessions)
         tools = [self._tools(fold, usual[fold]) for fold in self._folds]
@@ -222,19 +230,23 @@ class FamiliarityLearner:
             worst = max(sorted(flags), key=lambda key: flags[key])
             at = _SLACKS.index(self._slack.get(worst, 0.0)) + 1
             self._slack[worst] = _SLACKS[at]
-        flags = self._flags(tools, everything=True)
-        self._flagged = round(sum(flags.values()) / max(1, items), 6)
+        flagged = 0
+        for self._rare_places in _RARE_PLACES:
+            flagged = sum(self._flags(tools, self._rare_places).values())
+            if flagged <= _BUDGET_RARE * items:
+                break
+        self._flagged = round(flagged / max(1, items), 6)
 
     def _flags(
-        self, tools: Sequence[Mapping[str, ToolLooks]], *, everything: bool = False
+        self, tools: Sequence[Mapping[str, ToolLooks]], rare_places: int | None = None
     ) -> Counter[tuple[str, Check]]:
         """By tool and check, how many held-out contexts are flagged under the slack of now;
-        `everything`: also for signs of instructions, and for tools too rare to know."""
+        with `rare_places` also for signs of instructions and for tools too rare to know."""
         assert self._slack is not None
         count = Counter[tuple[str, Check]]()
         for session in self._sessions:
             of_tools = tools[session.fold]
-            found = _first_flagged(session.figures, of_tools, self._slack, everything)
+            found = _first_flagged(session.figures, of_tools, self._slack, rare_places)
             if found is not None:
                 at, key = found
                 flagged = sum(mark > at for mark in session.marks)
@@ -252,7 +264,7 @@ class FamiliarityLearner:
             for name, tool in tools.items()
         }
         array = np.array(sorted(known), dtype=np.uint64)
-        return Familiarity(Looks(eased, self._flagged), array)
+        return Familiarity(Looks(eased, self._rare_places, self._flagged), array)
 
     def _known(self, without: int | None) -> frozenset[int]:
         fold_of = self._fold_of
@@ -298,7 +310,7 @@ class FamiliarityLearner:
             tasks = {task for task in self._results[tool] if self._fold_of[task] != without}
             if tool in (USER, CALL) or len(tasks) < MIN_TASKS:
                 continue
-            few = 2.0 if len(found) < _VERY_FEW else 1.0 if len(found) < _FEW else 0.0
+            few = 1.0 if len(found) < _FEW else 0.0
             forms, places, shapes, missing = (
                 max(few, _most([one.counts[at] for one in found])) for at in range(4)
             )
@@ -318,7 +330,7 @@ def _first_flagged(
     figures: Sequence[_Figures],
     tools: Mapping[str, ToolLooks],
     slack: Slacks,
-    everything: bool,
+    rare_places: int | None,
 ) -> tuple[int, tuple[str, Check]] | None:
     """Index, tool and check of the first message that is over a limit; None where none is."""
     surprise = 0.0
@@ -326,7 +338,8 @@ def _first_flagged(
         if one.tool == CALL:
             continue
         tool = tools.get(one.tool)
-        if everything and (one.injected or (tool is None and one.counts[1] > RARE_PLACES)):
+        strange = one.counts[0] > _UNKNOWN_KIND or one.counts[1] > (rare_places or 0)
+        if rare_places is not None and (one.injected or (tool is None and strange)):
             return at, (one.tool, "places")
         if tool is None:
             continue

@@ -136,7 +136,7 @@ def _tool_faults(tool: Tool) -> Iterator[str]:
 
 
 def _looks_faults(looks: Looks) -> Iterator[str]:
-    if not 0.0 <= looks.flagged <= 1.0 or len(looks.tools) > _MAX_TOOLS + 2:
+    if not 0.0 <= looks.flagged <= 1.0 or looks.rare_places < 0 or len(looks.tools) > _MAX_TOOLS:
         yield f"{len(looks.tools)} tools are familiar, {looks.flagged} of the contexts not"
     for name, tool in looks.tools.items():
         if not 0.0 < tool.word_rate < 1.0 or min(tool.limits) < 0.0:

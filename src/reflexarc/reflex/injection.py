@@ -78,7 +78,8 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
         ),
         (
             "names a call",
-            ("_", "function", "tool"),
+            ("call ", "use ", "run ", "invoke ", "execute ", "trigger ", "aufrufen ", "rufe ",
+             "appele", "llama ", "tool call", "tool_call", "function call", "function_call"),
             r"\b(?:call|use|run|invoke|execute|trigger|aufrufen|rufe|appele[rz]?|llama)\s+(?:(?:the|a"
             r"|die|la|le|el)\s+)?(?:(?:function|tool|funktion|fonction|función)\s+)?"
             r"[`'\"]?[a-z]+_[a-z_]+|\b(?:call|use|run|invoke|execute) (?:the|this|a) "
@@ -95,7 +96,9 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
         ),
         (
             "send away",
-            ("http", "@"),
+            ("send ", "post ", "upload ", "forward ", "submit ", "exfiltrate ", "transmit ",
+             "curl ", "fetch ", "visit ", "navigate ", "open ", "click ", "mail ", "email ",
+             "copy ", "report ", "sende ", "envoie", "envía "),
             r"\b(?:send|post|upload|forward|submit|exfiltrate|transmit|curl|fetch|visit|navigate"
             r"|open|click|mail|email|copy|report|sende|envoie[rz]?|envía)\b[^\n\"]{0,80}?"
             r"(?:https?://|[\w.+-]++@[\w-]++\.)",

@@ -58,17 +58,19 @@ class Memo:
 
 
 class Look:
-    """`segments`: hashes of the words of a message's pieces of free text; `form`: of the form a
-    result has; `places`: of the places of its values; `shapes`: of places with what stands there,
-    and the place of each; `cues`: hashes of signs of instructions.
+    """`segments`: hashes of the words of a message's pieces of free text; `kind`: of the kind of
+    text a result is, `form`: of that and the tool; `places`: of the places of its values;
+    `shapes`: of places with what stands there, and the place of each; `cues`: hashes of signs of
+    instructions.
 
     A place is a path, whatever the tool: tools of one system show the same objects."""
 
-    __slots__ = ("cues", "form", "places", "segments", "shapes", "tool")
+    __slots__ = ("cues", "form", "kind", "places", "segments", "shapes", "tool")
 
     def __init__(self, tool: str) -> None:
         self.tool = tool
         self.segments: list[frozenset[int]] = []
+        self.kind = 0
         self.form = 0
         self.places: set[int] = set()
         self.shapes: dict[int, int] = {}
@@ -78,21 +80,25 @@ class Look:
         """Every hash that may become known."""
         for segment in self.segments:
             yield from segment
+        yield self.kind
         yield self.form
         yield from self.places
         yield from self.shapes
-        yield from self.cues
+        if self.tool not in (USER, CALL):
+            yield from self.cues
 
 
 def look_of(seen: Seen) -> Look:
     """Bounded: words of the first 20,000 characters, the values a context keeps of a result;
     signs of instructions are looked for in all of it."""
     look = Look(seen.tool)
+    # What a user says or a call gives may come back in a result: signs of orders too.
+    look.cues = frozenset(_hash(f"cue\0{sign}") for sign in signs(seen.text))
     if seen.tool in (USER, CALL):
         look.segments.append(_words(seen.text[:_MAX_WORDS_CHARS]))
         return look
-    look.cues = frozenset(_hash(f"cue\0{sign}") for sign in signs(seen.text))
     kind = _kind(seen.text)
+    look.kind = _hash(f"kind\0{kind}")
     # One system reports its errors alike, whichever tool was called.
     look.form = _hash(f"form\0{'' if kind == 'error' else seen.tool}\0{kind}")
     if kind in ("text", "markup", "mixed", "error"):
