@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench results lock size accept-spine
+.PHONY: help setup demo test lint bench results lock size accept-spine accept-gateway
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,9 @@ bench: .venv/.ready ## added latency over direct, beside nginx (installed where 
 
 accept-spine: .venv/.ready ## measure every promise, a fresh clone too (ARGS=--no-clone: without)
 	@$(BIN)/python -m acceptance.spine $(ARGS)
+
+accept-gateway: .venv/.ready ## measure what a gateway one can leave on promises (ARGS=--only safe: a part)
+	@$(BIN)/python -m acceptance.gateway $(ARGS)
 
 results: .venv/.ready ## write docs/results.md from results/*.json
 	@$(BIN)/python -m acceptance.report

@@ -229,7 +229,7 @@ def _try(lines: Lines) -> None:
 
 
 def _size(lines: Lines) -> None:
-    lines.at_most("size", "core install in site-packages", size.core_size_mb(), 150.0, " MB")
+    lines.at_most("size", "core install in site-packages, byte code aside", size.core_size_mb(), 150.0, " MB")
 
 
 def _clone(lines: Lines) -> None:

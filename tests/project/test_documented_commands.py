@@ -16,7 +16,7 @@ from tests.cli.conftest import shop_session
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 MARKED = re.compile(r"<!-- run -->\n```console\n(.*?)```", re.DOTALL)
-ANY = re.compile(r"^\$ (?:\.venv/bin/)?reflexarc (\w+)", re.MULTILINE)
+ANY = re.compile(r"^\$ (?:\.venv/bin/)?reflexarc ([\w-]+)", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
 
 
