@@ -11,6 +11,8 @@ ReflexarcError
 ├── ArtifactError           a .reflex file cannot be used             500
 │   ├── ArtifactCorruptError   truncated or tampered with
 │   └── ArtifactVersionError   written by a newer format
+├── StoreError              what was recorded cannot be used          500
+│   └── StoreVersionError   written by a newer schema
 └── UpstreamError           System 2 could not be asked               502
     ├── UpstreamUnreachableError                                      502
     └── UpstreamTimeoutError                                          504
@@ -84,6 +86,14 @@ class ArtifactCorruptError(ArtifactError):
 
 class ArtifactVersionError(ArtifactError):
     code = "artifact_too_new"
+
+
+class StoreError(ReflexarcError):
+    code = "store_unusable"
+
+
+class StoreVersionError(StoreError):
+    code = "store_too_new"
 
 
 class UpstreamError(ReflexarcError):
