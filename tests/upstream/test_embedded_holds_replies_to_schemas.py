@@ -11,9 +11,11 @@ from reflexarc.upstream.embedded.constrain import (
     MAX_INTEGER,
     MAX_ITEMS,
     MAX_STRING_CHARS,
+    PROBE_MARK,
     narrowed,
     only,
     parameters_schema,
+    probe_schema,
 )
 
 _leaf = st.sampled_from(
@@ -25,6 +27,8 @@ _leaf = st.sampled_from(
         {"type": "integer", "minimum": 3},
         {"type": "integer", "exclusiveMaximum": -2_000_000_000},
         {"type": "number"},
+        {"type": "number", "minimum": 0.001, "maximum": 0.002},
+        {"type": ["number", "null"], "exclusiveMinimum": 1.5},
         {"type": "boolean"},
         {"type": ["string", "null"]},
         {"enum": ["a", 1, None]},
@@ -124,3 +128,36 @@ def test_endless_nesting_is_refused() -> None:
 
 def test_a_grammar_of_one_sentence_quotes_what_it_must() -> None:
     assert only('say "\\"\né😀') == 'root ::= "say \\"\\\\\\"\\né😀"'
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": [{}]},
+        {"type": "object", "properties": [], "required": True},
+        {"required": [{}], "type": "object"},
+        {"type": "string", "minLength": "two"},
+        {"type": "number", "minimum": "low"},
+        {"anyOf": {}, "items": [], "allOf": 3},
+    ],
+)
+def test_a_schema_that_is_none_is_left_to_the_engine_to_refuse(schema: dict[str, Any]) -> None:
+    assert narrowed(schema).keys() >= schema.keys()
+
+
+def test_numbers_come_to_an_end_too() -> None:
+    schema = {"properties": {"n": {"type": "number"}}}
+    assert _accepts(schema, {"n": 12.25})
+    assert not _accepts(schema, {"n": 12.125})
+    assert not _accepts(schema, {"n": 1e10})
+
+
+def test_a_probe_leads_references_to_where_they_led() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/short"}},
+        "$defs": {"short": {"type": "string", "maxLength": 1}},
+    }
+    probe = jsonschema_rs.validator_for(probe_schema(schema))
+    assert probe.is_valid({PROBE_MARK: {"a": "x"}})
+    assert not probe.is_valid({PROBE_MARK: {"a": "xy"}})

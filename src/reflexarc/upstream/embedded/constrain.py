@@ -7,6 +7,7 @@ from typing import Any, cast
 MAX_STRING_CHARS = 200
 MAX_ITEMS = 8
 MAX_INTEGER = 1_000_000_000
+NUMBER_STEP = 0.01
 _MAX_SCHEMA_DEPTH = 64
 
 # Commas and colons as compact JSON has them: free white space is one more way not to end.
@@ -26,7 +27,7 @@ def narrowed(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema of fewer values, all of them valid under the one given, for decoding greedily.
 
     Where nothing is said: strings of at most `MAX_STRING_CHARS`, lists of at most `MAX_ITEMS`,
-    integers up to `MAX_INTEGER` either way, no properties but those named. Raises `ValueError` for
+    numbers up to `MAX_INTEGER` either way with two decimals, no properties but those named. Raises `ValueError` for
     nesting deeper than 64 levels.
     """
     return {**_narrowed(schema, 0), **_COMPACT}
@@ -46,11 +47,25 @@ def probe_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     writes on unconstrained, and nothing else tells."""
     return {
         "type": "object",
-        "properties": {PROBE_MARK: schema},
+        "properties": {PROBE_MARK: _moved(schema)},
         "required": [PROBE_MARK],
         "additionalProperties": False,
         **_COMPACT,
     }
+
+
+def _moved(value: Any) -> Any:
+    """With references that still lead to where they led, now that it is a property."""
+    if isinstance(value, list):
+        return [_moved(item) for item in cast(list[Any], value)]
+    if not isinstance(value, dict):
+        return value
+    members = cast(dict[str, Any], value)
+    moved = {name: _moved(inner) for name, inner in members.items()}
+    target = members.get("$ref")
+    if isinstance(target, str) and target.startswith("#"):
+        moved["$ref"] = f"#/properties/{PROBE_MARK}{target[1:]}"
+    return moved
 
 
 PROBE_OPENING = f'{{"{PROBE_MARK}'
@@ -113,19 +128,28 @@ def _bound(schema: dict[str, Any]) -> None:
             schema["maxItems"] = max(MAX_ITEMS, _whole(schema.get("minItems")))
         if "items" not in schema and "prefixItems" not in schema:
             schema["items"] = _narrowed({}, 0)
-    if "integer" in kind and "multipleOf" not in schema:
-        lows = {"minimum", "exclusiveMinimum"} & schema.keys()
-        highs = {"maximum", "exclusiveMaximum"} & schema.keys()
-        if not highs and all(_number(schema[low]) < MAX_INTEGER for low in lows):
-            schema["maximum"] = MAX_INTEGER
-        if not lows and all(_number(schema[high]) > -MAX_INTEGER for high in highs):
-            schema["minimum"] = -MAX_INTEGER
+    if ("integer" in kind or "number" in kind) and "multipleOf" not in schema:
+        _bound_number(schema, is_whole="number" not in kind)
     if "object" in kind and not {"patternProperties", "minProperties"} & schema.keys():
         given = schema.get("properties")
         named = cast(dict[str, Any], given) if isinstance(given, dict) else {}
         needed = schema.get("required")
-        if all(name in named for name in cast(list[Any], needed or [])):
+        listed = cast(list[Any], needed) if isinstance(needed, list) else []
+        if all(isinstance(name, str) and name in named for name in listed):
             schema["additionalProperties"] = False
+
+
+def _bound_number(schema: dict[str, Any], *, is_whole: bool) -> None:
+    """Digits end on both sides of the point."""
+    lows = [_number(schema[key]) for key in ("minimum", "exclusiveMinimum") if key in schema]
+    highs = [_number(schema[key]) for key in ("maximum", "exclusiveMaximum") if key in schema]
+    if not highs and all(low < MAX_INTEGER for low in lows):
+        schema["maximum"] = MAX_INTEGER
+    if not lows and all(high > -MAX_INTEGER for high in highs):
+        schema["minimum"] = -MAX_INTEGER
+    # Within less than one there may be no such number.
+    if not is_whole and not (lows and highs and min(highs) - max(lows) < 1):
+        schema["multipleOf"] = NUMBER_STEP
 
 
 def _whole(value: Any) -> int:
