@@ -153,7 +153,7 @@ def _show_saved(console: Console, one: RouteReport) -> None:
                     saved.prompt_tokens,
                     saved.completion_tokens,
                     "-" if saved.cost_micro_usd is None else f"${saved.cost_micro_usd / 1e6:.4f}",
-                    f"{saved.error_upper95:.1%}",
+                    f"{saved.error_upper95:.1%}" if one.evaluation.certified[level].answered else "",
                 )
                 for level, saved in one.saved.items()
             ],
