@@ -153,7 +153,7 @@ def _show_saved(console: Console, one: RouteReport) -> None:
                     saved.prompt_tokens,
                     saved.completion_tokens,
                     "-" if saved.cost_micro_usd is None else f"${saved.cost_micro_usd / 1e6:.4f}",
-                    f"{saved.error_upper95:.1%}" if one.evaluation.certified[level].answered else "",
+                    _bound(one, level),
                 )
                 for level, saved in one.saved.items()
             ],
@@ -163,6 +163,11 @@ def _show_saved(console: Console, one: RouteReport) -> None:
         console.print("No money is told: the route has no price, only tokens are known.")
     if any(saved.tokens_estimated for saved in one.saved.values()):
         console.print("Some answers told no usage: their tokens are estimated.")
+
+
+def _bound(one: RouteReport, level: str) -> str:
+    answered = one.evaluation.certified[level].answered
+    return f"{one.saved[level].error_upper95:.1%}" if answered else ""
 
 
 def _show_worst(console: Console, one: RouteReport) -> None:
