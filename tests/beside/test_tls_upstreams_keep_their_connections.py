@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 import yarl
 
-from reflexarc.gateway.config import Tls
+from reflexarc.gateway.app import Gateway
+from reflexarc.gateway.config import GatewayConfig, Route, Tls
 from reflexarc.gateway.tls import upstream_context
+from reflexarc.gateway.warming import warm_up
 from reflexarc.steps.errors import UpstreamUnreachableError
 from reflexarc.upstream import Timeouts, Transport
-from tests.beside.tls_upstream import Upstream, certified, gateway, served, serving
+from tests.beside.tls_upstream import Upstream, certified, served, serving
 
 
 def _ask(port: int, requests: int) -> list[int]:
@@ -53,58 +55,53 @@ def context(authority: Path) -> ssl.SSLContext:
 
 
 def test_a_thousand_requests_share_handshakes_one_client_or_eight(
-    authority: Path, context: ssl.SSLContext
-) -> None:
-    named = {**os.environ, "SSL_CERT_FILE": str(authority)}
-    with (
-        served(context) as upstream,
-        gateway(f"https://127.0.0.1:{upstream.port}/v1", named) as port,
-        ThreadPoolExecutor(8) as clients,
-    ):
-        assert set(_ask(port, 600)) == {200}
-        # OpenSSL's own count beside that of accepted connections.
-        assert (upstream.connections, context.session_stats()["accept_good"]) == (1, 1)
-        answered = list(clients.map(lambda _: _ask(port, 50), range(8)))
-        assert {status for one in answered for status in one} == {200}
-        assert len(upstream.bodies) == 1000
-        assert upstream.connections <= 8
-        assert context.session_stats()["accept_good"] == upstream.connections
-
-
-def test_a_named_authority_and_warm_connections_come_before_the_first_request(
     authority: Path, context: ssl.SSLContext, tmp_path: Path
 ) -> None:
     config = tmp_path / "reflexarc.toml"
-    with served(context) as upstream:
+    named = {**os.environ, "SSL_CERT_FILE": str(authority)}
+    with served(context) as upstream, ThreadPoolExecutor(8) as clients:
         config.write_text(
-            f'[tls]\nca_file = "{authority}"\n[[route]]\nwarm_connections = 3\n'
-            f'upstream = "https://127.0.0.1:{upstream.port}/v1"\n'
+            f'[[route]]\nwarm_connections = 2\nupstream = "https://127.0.0.1:{upstream.port}/v1"\n'
         )
-        with serving("--config", str(config)) as port:
-            _until_connected(upstream, 3)
+        with serving("--config", str(config), environment=named) as port:
+            _until_connected(upstream, 2)
             assert upstream.bodies == []
-            assert set(_ask(port, 20)) == {200}
-            assert upstream.connections == context.session_stats()["accept_good"] == 3
+            assert set(_ask(port, 600)) == {200}
+            # OpenSSL's own count beside that of accepted connections.
+            assert (upstream.connections, context.session_stats()["accept_good"]) == (2, 2)
+            answered = list(clients.map(lambda _: _ask(port, 50), range(8)))
+            assert {status for one in answered for status in one} == {200}
+            assert len(upstream.bodies) == 1000
+            assert upstream.connections <= 8
+            assert context.session_stats()["accept_good"] == upstream.connections
 
 
-def test_an_authority_that_is_not_named_is_a_clear_502(
-    context: ssl.SSLContext, tmp_path: Path
+async def test_a_gateway_believes_the_authority_that_its_configuration_names(
+    authority: Path, context: ssl.SSLContext
 ) -> None:
-    config = tmp_path / "reflexarc.toml"
     with served(context) as upstream:
-        # A gateway starts all the same where warm connections cannot be had.
-        config.write_text(
-            f'[[route]]\nwarm_connections = 1\nupstream = "https://127.0.0.1:{upstream.port}/v1"\n'
-        )
-        with serving("--config", str(config)) as port:
-            client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-            client.request("POST", "/v1/chat/completions", b"{}")
-            answer = client.getresponse()
-            said = answer.read()
-            client.close()
-        assert answer.status == 502
-        assert b"SSL_CERT_FILE" in said
+        route = Route(f"https://127.0.0.1:{upstream.port}/v1", warm_connections=2)
+        gateway = Gateway(GatewayConfig((route,), tls=Tls(ca_file=str(authority))))
+        await gateway.start()
+        try:
+            _until_connected(upstream, 2)
+        finally:
+            await gateway.close()
+
+
+async def test_an_authority_that_is_not_named_is_told_and_keeps_no_gateway_from_starting(
+    context: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    transport = Transport(Timeouts(), time.perf_counter)
+    with served(context) as upstream:
+        url = f"https://127.0.0.1:{upstream.port}/v1"
+        await warm_up(transport, (Route(url, warm_connections=1),))
+        assert "starts without warm connections" in caplog.text
+        with pytest.raises(UpstreamUnreachableError, match="SSL_CERT_FILE or tls") as told:
+            await transport.send("POST", yarl.URL(url), [], b"{}")
+        assert told.value.status == 502
         assert upstream.bodies == []
+    await transport.close()
 
 
 # --- an upstream that closes idle connections before we do ------------------------------------
