@@ -9,3 +9,4 @@ compile() {
 }
 compile pyproject.toml --extra learn --extra local --group dev -o requirements/dev.lock
 compile pyproject.toml -c requirements/dev.lock -o requirements/core.lock
+compile requirements/litellm.in -o requirements/litellm.lock
