@@ -229,7 +229,8 @@ def _try(lines: Lines) -> None:
 
 
 def _size(lines: Lines) -> None:
-    lines.at_most("size", "core install in site-packages, byte code aside", size.core_size_mb(), 150.0, " MB")
+    what = "core install in site-packages, byte code aside"
+    lines.at_most("size", what, size.core_size_mb(), 150.0, " MB")
 
 
 def _clone(lines: Lines) -> None:

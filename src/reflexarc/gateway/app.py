@@ -336,7 +336,8 @@ class Gateway:
 
     def _observed(self, number: int, observed: Observed) -> None:
         if self._chat is not None:
-            self._chat.observed(number, observed)
+            # After what waits for the decision itself: both may have come in one read.
+            asyncio.get_running_loop().call_soon(self._chat.observed, number, observed)
 
     def _since_ms(self, began_s: float) -> float:
         return (self._clock_s() - began_s) * 1e3

@@ -150,7 +150,8 @@ class ChatDesk:
             got = done.result()
             if not obstacle:
                 self._count(route, got)
-            self._keeper.decided(asked.number, got[0] if got is not None else None)
+            without = self.without_decision() if got is None else ""
+            self._keeper.decided(asked.number, got[0] if got is not None else None, without)
 
         # An LLM takes its time; whatever answers sooner than this should not find System 1 at work
         # on the core it needs.
@@ -164,7 +165,10 @@ class ChatDesk:
             handing.cancel()
         if shadow.decision is None:
             hand_over()
-        self._keep(asked, status, shadow.decided, obstacle, hold=not shadow.is_decided)
+        reason = obstacle
+        if shadow.is_decided and shadow.decided is None:
+            reason = reason or self.without_decision()
+        self._keep(asked, status, shadow.decided, reason, hold=not shadow.is_decided)
         if shadow.may_come:
             self._observe(asked, status, audit=False)
         return status

@@ -14,7 +14,7 @@ import xxhash
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import Message
 from reflexarc.wire.chat import message_from_chat
-from reflexarc.wire.chat_answer import CALL_ID_PREFIX
+from reflexarc.wire.chat_answer import is_own_call
 from reflexarc.wire.json import decode_strict
 from reflexarc.wire.offered import Tools
 
@@ -141,7 +141,7 @@ class Conversations:
                 if message.role == "user" and not known.opening:
                     known.opening = digest
                 if message.role == "assistant":
-                    acted = any(c.id.startswith(CALL_ID_PREFIX) for c in message.tool_calls)
+                    acted = any(is_own_call(call.id) for call in message.tool_calls)
                     known.acts_in_a_row = known.acts_in_a_row + 1 if acted else 0
         return known
 

@@ -1,6 +1,7 @@
 """Hands each step over to the recorder once all is known of it, and its comparison after it."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
 import msgspec
@@ -29,8 +30,9 @@ class Keeper:
         self._recorder = recorder
         self._clock_s = clock_s
         self._unix_time = unix_time
-        # Steps whose decision is still to come.
-        self._held: dict[int, tuple[StepEnded, bytes, bytes]] = {}
+        # Steps whose decision is still to come, and what came after them: the recorder tells
+        # sessions by the order of their steps.
+        self._held: OrderedDict[int, _Held] = OrderedDict()
 
     def ended(
         self,
@@ -82,21 +84,37 @@ class Keeper:
             reason=reason,
         )
         step = _with_decision(step, decided, reason)
-        if hold and len(self._held) < _MAX_HELD:
-            self._held[number] = (step, request, answer)
-        else:
-            self._recorder.step(step, request, answer)
+        self._held[number] = _Held(step, request, answer, waits=hold)
+        self._release()
 
-    def decided(self, number: int, decided: Decided | None) -> None:
-        """The decision of a step that is held, if it is."""
-        held = self._held.pop(number, None)
-        if held is not None:
-            step, request, answer = held
-            self._recorder.step(_with_decision(step, decided, step.reason), request, answer)
+    def decided(self, number: int, decided: Decided | None, reason: str = "") -> None:
+        """The decision of a step that is held, if it is; without one, why there is none."""
+        held = self._held.get(number)
+        if held is None or not held.waits:
+            return
+        held.waits = False
+        held.step = _with_decision(held.step, decided, held.step.reason)
+        if decided is None and reason and not held.step.reason:
+            held.step = msgspec.structs.replace(held.step, action="escalate", reason=reason)
+        self._release()
 
     def judged(self, number: int, predictions: list[Prediction]) -> None:
         self.decided(number, None)
-        self._recorder.judged(Judged(number, self._gateway, predictions))
+        held = self._held.get(number)
+        if held is not None:
+            held.predictions = predictions
+        else:
+            self._recorder.judged(Judged(number, self._gateway, predictions))
+
+    def _release(self) -> None:
+        while self._held:
+            number, held = next(iter(self._held.items()))
+            if held.waits and len(self._held) <= _MAX_HELD:
+                return
+            del self._held[number]
+            self._recorder.step(held.step, held.request, held.answer)
+            if held.predictions is not None:
+                self._recorder.judged(Judged(number, self._gateway, held.predictions))
 
     def audited(self, number: int, route: str, tool: str, outcome: str) -> None:
         self._recorder.audited(
@@ -105,8 +123,19 @@ class Keeper:
 
     def close(self) -> None:
         """What is held goes as it is."""
-        for number in list(self._held):
-            self.decided(number, None)
+        for held in self._held.values():
+            held.waits = False
+        self._release()
+
+
+class _Held(msgspec.Struct):
+    """`waits`: its decision is to come."""
+
+    step: StepEnded
+    request: bytes
+    answer: bytes
+    waits: bool
+    predictions: list[Prediction] | None = None
 
 
 def _with_decision(step: StepEnded, decided: Decided | None, reason: str) -> StepEnded:

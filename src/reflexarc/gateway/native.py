@@ -12,6 +12,7 @@ from reflexarc.gateway.frames import Decided, Native, NativeReply, Setup
 from reflexarc.gateway.unanswered import plain_escalation
 from reflexarc.reflex.decision import Decision, Guarantee
 from reflexarc.steps.errors import InputError, MalformedError, RequestError
+from reflexarc.wire.chat_answer import CALL_ID_PREFIX
 from reflexarc.wire.errors import error_body, error_face
 from reflexarc.wire.offered import Tools
 from reflexarc.wire.reflex import (
@@ -214,7 +215,7 @@ class NativeDesk:
             else:
                 calls.append(
                     AnswerCall(
-                        id=f"call_s1{act_key(body, loaded)[:24]}",
+                        id=f"{CALL_ID_PREFIX}{act_key(body, loaded)[:24]}",
                         name=call.name,
                         arguments=call.arguments,
                         sources={

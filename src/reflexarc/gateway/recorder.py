@@ -23,7 +23,8 @@ RecorderTrouble = Literal["died", "restart", "fault", "silent", "dropped"]
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 30.0
 _MAX_UNWRITTEN = 10_000
-_CLOSING_S = 5.0
+# Only where much waits to be written does closing take long.
+_CLOSING_S = 30.0
 
 
 class RecorderSetup(msgspec.Struct, frozen=True, tag=True):

@@ -15,6 +15,7 @@ import xxhash
 from reflexarc.steps import Message, canonical_json
 from reflexarc.steps.errors import InputError
 from reflexarc.wire.chat import message_from_chat
+from reflexarc.wire.chat_answer import is_own_call
 from reflexarc.wire.json import decode_strict
 
 START = ""
@@ -67,9 +68,8 @@ class Lineage:
     """Digests messages, once each: what requests have in common is known by its bytes. It holds
     digests only, no text."""
 
-    def __init__(self, keyed: Keyed, call_prefix: str) -> None:
+    def __init__(self, keyed: Keyed) -> None:
         self._keyed = keyed
-        self._call_prefix = call_prefix
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     def chained(self, raws: Sequence[msgspec.Raw], from_message: int | None = None) -> Chained:
@@ -133,5 +133,5 @@ class Lineage:
             (call.name, {name: self._keyed.value(value) for name, value in call.arguments.items()})
             for call in message.tool_calls
         ]
-        acted = any(call.id.startswith(self._call_prefix) for call in message.tool_calls)
+        acted = any(is_own_call(call.id) for call in message.tool_calls)
         return Told(message.role, self._keyed.hash("message", *meaning), size, calls, acted, text)

@@ -6,7 +6,7 @@ of one tenant, one route and one name (where the client gave one) are looked at.
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from reflexarc.store.lineage import Chained, Keyed, Lineage, Told
 from reflexarc.store.reading_step import Read
 from reflexarc.store.records import StepEnded
 from reflexarc.store.schema import messages, sessions, steps
+from reflexarc.store.tombs import Tomb
 
 _AT_ONCE = 400
 _SESSION_ID_BYTES = 12
@@ -26,6 +27,14 @@ _ADD_STEP = insert(steps)
 _ADD_MESSAGES = insert(messages)
 _CUT_MESSAGES = delete(messages).where(
     messages.c.session == bindparam("of"), messages.c.at >= bindparam("keep")
+)
+_FORCED = (
+    update(messages)
+    .where(messages.c.session == bindparam("of"), messages.c.at == bindparam("place"))
+    .values(forced=True)
+)
+_FORCED_HEADS = select(steps.c.head).where(
+    steps.c.action == "partial", steps.c.head.in_(bindparam("heads", expanding=True))
 )
 
 
@@ -47,8 +56,11 @@ class Placing:
         self._lineage = lineage
         self._random_hex = random_hex
 
-    def place(self, connection: Connection, step: StepEnded, read: Read) -> None:
-        """Within a writing transaction."""
+    def place(
+        self, connection: Connection, step: StepEnded, read: Read, purged: Sequence[Tomb] = ()
+    ) -> bool:
+        """Within a writing transaction. False where the step is one of those `purged`: then
+        nothing of it is written."""
         full = step.record == "full"
         name = self._shown("name", step.session, full)
         chained = self._lineage.chained(read.messages)
@@ -58,6 +70,8 @@ class Placing:
             # What others said in the same words was skipped; this one may stand further back.
             chained = self._lineage.chained(read.messages, 0)
             found = self._found(connection, step, name, chained, count)
+        if purged and self._is_purged(step, read, purged, goes_on=found is not None):
+            return False
         if found is None:
             found = _Place(self._random_hex(_SESSION_ID_BYTES), 0, 0)
             self._begin(connection, found.session, step, name, chained)
@@ -71,6 +85,7 @@ class Placing:
             head = self._lineage.after(asked, last.digest)
             answered = 1
         _write_messages(connection, found, told, full)
+        _mark_forced(connection, found, chained, count)
         task = self._task(connection, step, found.session)
         changed: dict[str, Any] = {
             "last_s": step.began_unix_s,
@@ -124,6 +139,19 @@ class Placing:
                 "head": head,
             },
         )
+        if answered and step.action == "partial":
+            connection.execute(_FORCED, {"of": found.session, "place": count})
+        return True
+
+    def _is_purged(
+        self, step: StepEnded, read: Read, purged: Sequence[Tomb], *, goes_on: bool
+    ) -> bool:
+        name = None if step.session is None else self._keyed.hash("name", step.session)
+        heads: list[str] = [""]
+        if any(one.of_conversation for one in purged):
+            chained = self._lineage.chained(read.messages, 0)
+            heads = [chained.heads[at] for at in range(1, len(read.messages) + 1)]
+        return any(one.takes(step, name, heads, goes_on=goes_on) for one in purged)
 
     def _shown(self, what: str, value: str | None, full: bool) -> str | None:
         return value if value is None or full else self._keyed.hash(what, value)
@@ -217,6 +245,19 @@ def _parts(heads: Iterable[str]) -> Iterable[list[str]]:
     listed = list(heads)
     for begin in range(0, len(listed), _AT_ONCE):
         yield listed[begin : begin + _AT_ONCE]
+
+
+def _mark_forced(connection: Connection, place: _Place, chained: Chained, count: int) -> None:
+    """Answers that this request brings along and another session got: where System 1 chose their
+    tool, they are no examples here either. `count`: of the request's messages."""
+    written = {
+        chained.heads[at + 1]: at
+        for at in range(place.keep, count)
+        if chained.told[at - chained.known].role == "assistant"
+    }
+    for part in _parts(written):
+        for head in connection.execute(_FORCED_HEADS, {"heads": part}).scalars():
+            connection.execute(_FORCED, {"of": place.session, "place": written[head]})
 
 
 def _write_messages(connection: Connection, place: _Place, told: list[Told], full: bool) -> None:

@@ -99,7 +99,7 @@ def kept_sessions(
 
     The task stands in the line only where the client named it, else it is found by the likeness
     of openings when the line is read. A message System 1 wrote carries
-    `"decided_by": "system1"`.
+    `"decided_by": "system1"`, one whose tool it chose `"decided_by": "partial"`.
     """
     query = select(sessions).order_by(sessions.c.began_s, sessions.c.id)
     if route is not None:
@@ -145,17 +145,19 @@ def _line(connection: Connection, row: Row[Any]) -> bytes | None:
     listed: list[Any] = []
     answered = False
     found = connection.execute(
-        select(messages.c.content, messages.c.role, messages.c.by_system1)
+        select(
+            messages.c.content, messages.c.role, messages.c.by_system1, messages.c.forced
+        )
         .where(messages.c.session == row.id)
         .order_by(messages.c.at)
     )
-    for content, role, by_system1 in found:
+    for content, role, by_system1, forced in found:
         try:
             message: Any = msgspec.json.decode(content)
         except msgspec.DecodeError:
             return None
-        if by_system1 and isinstance(message, dict):
-            cast("dict[str, Any]", message)["decided_by"] = "system1"
+        if (by_system1 or forced) and isinstance(message, dict):
+            cast("dict[str, Any]", message)["decided_by"] = "system1" if by_system1 else "partial"
         answered = answered or role == "assistant"
         listed.append(message)
     if not answered:

@@ -17,7 +17,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
 from reflexarc.steps.errors import ConfigError, StoreError
-from reflexarc.store import retention, trail
+from reflexarc.store import retention, tombs, trail
 from reflexarc.store.artifacts import note_used
 from reflexarc.store.lineage import Keyed, Lineage
 from reflexarc.store.place import secret
@@ -27,7 +27,6 @@ from reflexarc.store.reading_step import Read, read_step
 from reflexarc.store.records import Audited, Judged, StepEnded, TrailEntry, Written
 from reflexarc.store.schema import audits, decisions, steps
 from reflexarc.store.store import Store, said
-from reflexarc.wire.chat_answer import CALL_ID_PREFIX
 
 _log = logging.getLogger("reflexarc.recorder")
 
@@ -144,14 +143,15 @@ class Recording:
 
     def _write(self, connection: Connection, open_: "_Open") -> int:
         number = 0
+        began = [one[0].began_unix_s for one, _ in self._records if isinstance(one, tuple)]
+        purged = tombs.since(connection, min(began)) if began else []
         for record, _ in self._records:
             if isinstance(record, Judged):
                 _write_judged(connection, open_.keyed, record)
             elif isinstance(record, Audited):
                 _write_audited(connection, record)
             else:
-                open_.placing.place(connection, *record)
-                number += 1
+                number += open_.placing.place(connection, *record, purged)
         for path in self._artifacts:
             note_used(connection, Path(path), self._unix_time())
         return number
@@ -190,7 +190,7 @@ class _Open(msgspec.Struct):
         store = Store.open(path, keep=True)
         keyed = Keyed(secret(path.parent))
         found = os.stat(path)
-        placing = Placing(keyed, Lineage(keyed, CALL_ID_PREFIX))
+        placing = Placing(keyed, Lineage(keyed))
         return cls(store, (found.st_dev, found.st_ino), keyed, placing)
 
 

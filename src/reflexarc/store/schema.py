@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
 )
 
 metadata = MetaData()
@@ -55,6 +56,7 @@ messages = Table(
     Column("size", Integer, nullable=False),  # bytes
     Column("calls", Text, nullable=False),  # JSON: name, and a hash per argument
     Column("by_system1", Boolean, nullable=False),
+    Column("forced", Boolean, nullable=False, server_default=false()),  # System 1 chose its tool
     Column("content", Text),  # full only: the message as chat JSON
 )
 
@@ -162,4 +164,18 @@ artifacts = Table(
     Column("noted_s", _SECONDS, nullable=False),
     Column("options", Text),  # JSON: how it was learned from this store; null where it was not
     Column("sessions", Text),  # JSON: ids of the sessions learned from
+)
+
+purges = Table(
+    "purges",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("at_s", _SECONDS, nullable=False),
+    Column("tenant", String),  # null, here and below: any
+    Column("route", String),
+    Column("name", String),  # always the keyed hash of the client's name
+    Column("before_s", _SECONDS),
+    Column("ends", Text),  # JSON: the chain of a purged session before and after its last answer
+    Column("heads", Text),  # JSON: its chain after each of its messages
+    Index("purges_at", "at_s"),
 )

@@ -13,7 +13,7 @@ import msgspec
 
 from reflexarc.steps import Effect, Message, ToolCall, ToolSpec, nests_deeper
 from reflexarc.steps.errors import RequestError
-from reflexarc.wire.chat_answer import CALL_ID_PREFIX
+from reflexarc.wire.chat_answer import is_own_call
 from reflexarc.wire.thinking import carries_thinking, is_thinking_part
 
 _ROLES: Mapping[str, Literal["system", "developer", "user", "assistant", "tool"]] = {
@@ -70,7 +70,7 @@ def message_from_chat(obj: Mapping[str, Any], path: str = "message") -> Message:
         name=_text_or_none(given.get("name"), f"{path}.name"),
         opaque=opaque,
         thinking=role == "assistant" and carries_thinking(given),
-        by_system1=any(call.id.startswith(CALL_ID_PREFIX) for call in calls),
+        by_system1=any(is_own_call(call.id) for call in calls),
     )
 
 

@@ -5,6 +5,7 @@ one), because no tokenizer of System 2 is at hand; `completion_tokens` is 0, bec
 generated, and so nothing is billed that no model did.
 """
 
+import re
 from typing import Any
 
 import msgspec
@@ -13,7 +14,14 @@ from reflexarc.wire.sse import DONE, data_event
 
 BYTES_PER_TOKEN = 4
 CALL_ID_PREFIX = "call_s1"
-"""By it a later request shows which of its turns were System 1's."""
+"""By it, and 24 hexadecimal digits after it, a later request shows which turns were System 1's."""
+_own_id = re.compile(rf"{CALL_ID_PREFIX}[0-9a-f]{{24}}")
+
+
+def is_own_call(identity: str) -> bool:
+    """Whether System 1 made the call of this id. The prefix alone does not tell: one in some
+    thousand ids of providers begins so too."""
+    return _own_id.fullmatch(identity) is not None
 
 
 class ActedTurn(msgspec.Struct, frozen=True):
