@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import secrets
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,9 +16,8 @@ from reflexarc.cli.tables import OutputFile, out, table
 from reflexarc.lifecycle.purging import Relearned, artifacts_after
 from reflexarc.steps.errors import ConfigError, ReflexarcError, StoreError
 from reflexarc.store.place import DATABASE, secret, state_dir
-from reflexarc.store.purging import doomed, empty, remove
+from reflexarc.store.purging import Conditions, doomed, empty, remove
 from reflexarc.store.reading import kept_sessions, stats
-from reflexarc.store.records import TrailEntry
 from reflexarc.store.store import Store, said
 from reflexarc.store.tenants import tenants_of
 from reflexarc.traces.sessions import write_sessions
@@ -165,23 +163,20 @@ def purge_command(
         if not key:
             raise ConfigError(f"the environment has no {tenant_key_env}")
         tenants = tenants_of(secret(state_dir(state)), key)
+    wanted = Conditions(session, tenants, before)
+    key_of_hashes = secret(state_dir(state))
     with opened(state) as store:
-        with store.reading() as connection:
-            gone = doomed(
-                connection, session=session, tenants=tenants, before_s=before,
-                secret=secret(state_dir(state)),
-            )  # fmt: skip
-        if dry_run or not gone.sessions:
-            _say(gone.sessions, gone.steps, [], "", dry_run, as_json)
-            return
-        if not yes:
-            click.confirm(f"Remove {_number(len(gone.sessions), 'session')} for good?", abort=True)
-        now_s = time.time()
-        evidence = {"sessions": len(gone.sessions), "steps": gone.steps}
-        entry = TrailEntry(secrets.token_hex(16), now_s, "purge", _who(), evidence)
-        remove(store, gone, entry)
+        if dry_run or not yes:
+            with store.reading() as connection:
+                found = doomed(connection, wanted, key_of_hashes)
+            if dry_run:
+                _say(found.sessions, found.steps, [], "", dry_run, as_json)
+                return
+            count = _number(len(found.sessions), "session")
+            click.confirm(f"Remove {count} for good?", abort=True)
+        gone = remove(store, wanted, key_of_hashes, _who(), time.time)
         emptied = empty(store, gone.values)
-        relearned = artifacts_after(store, gone, now_s)
+        relearned = artifacts_after(store, gone, time.time())
     _say(gone.sessions, gone.steps, relearned, emptied.fault, False, as_json)
     faults = [emptied.fault] if emptied.fault else []
     faults += [f"{one.path}: {one.fault}" for one in relearned if one.fault]

@@ -18,7 +18,7 @@ from sqlalchemy import delete, select
 from reflexarc.lifecycle.from_store import ids_of, learned_again, note_learned
 from reflexarc.reflex.artifact import read_artifact, unpack, write_atomic
 from reflexarc.steps.errors import ArtifactError, LearnError
-from reflexarc.store.purging import Doomed
+from reflexarc.store.purging import Removed
 from reflexarc.store.schema import artifacts
 from reflexarc.store.store import Store
 
@@ -31,7 +31,7 @@ class Relearned(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
-def artifacts_after(store: Store, gone: Doomed, now_s: float) -> list[Relearned]:
+def artifacts_after(store: Store, gone: Removed, now_s: float) -> list[Relearned]:
     """Deals with every artifact the store knows."""
     with store.reading() as connection:
         known = connection.execute(select(artifacts).order_by(artifacts.c.path)).all()
@@ -54,7 +54,7 @@ def held_by(path: Path, values: Collection[str]) -> list[str]:
 
 
 def _one(
-    store: Store, gone: Doomed, path: Path, options: str | None, learned: list[str], now_s: float
+    store: Store, gone: Removed, path: Path, options: str | None, learned: list[str], now_s: float
 ) -> Relearned:
     name = str(path)
     if not path.exists():

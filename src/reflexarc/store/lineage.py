@@ -36,6 +36,11 @@ class Keyed:
         return self.hash("value", canonical_json(value))[:16]
 
 
+def chain(keyed: Keyed, head: str, digest: str) -> str:
+    """The chain after one more message."""
+    return keyed.hash("chain", head, digest)
+
+
 class Told(msgspec.Struct, frozen=True):
     """A message as the store keeps it. `calls`: name, and a hash per argument."""
 
@@ -109,7 +114,7 @@ class Lineage:
         return Chained(begin, heads, told, at.opening, at.has_assistant)
 
     def after(self, head: str, digest: str) -> str:
-        return self._keyed.hash("chain", head, digest)
+        return chain(self._keyed, head, digest)
 
     def told(self, raw: bytes) -> Told:
         """Never raises: what cannot be read as a message is known by its bytes."""

@@ -9,18 +9,20 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, cast
 
 import msgspec
 from sqlalchemy import Connection, String, delete, func, or_, select
 from sqlalchemy.exc import DatabaseError
 
-from reflexarc.store import trail
-from reflexarc.store.lineage import Keyed
+from reflexarc.store import tombs, trail
+from reflexarc.store.lineage import START, Keyed, chain
 from reflexarc.store.reading import contents
 from reflexarc.store.records import TrailEntry
-from reflexarc.store.schema import audits, decisions, metadata, sessions, steps
+from reflexarc.store.schema import audits, decisions, messages, metadata, sessions, steps
 from reflexarc.store.store import Store, said
+from reflexarc.store.tombs import Tomb
 
 MIN_VALUE = 4
 """Shorter values stand everywhere by chance."""
@@ -32,10 +34,26 @@ _TRIES = 40
 _PAUSE_S = 0.25
 
 
+class Conditions(msgspec.Struct, frozen=True):
+    """What to purge: sessions for which all of them hold. `session` is an id of ours or the
+    client's own name; None, and no tenants, take in everything."""
+
+    session: str | None = None
+    tenants: Sequence[str] = ()
+    before_s: float | None = None
+
+
 class Doomed(msgspec.Struct, frozen=True):
-    """What a purge removes. `values` are texts and numbers of its messages and arguments that stand
-    in no other session; `private` those that stand in fewer than three other tasks, which no
-    artifact may hold."""
+    """What a purge takes in."""
+
+    sessions: list[str]
+    steps: int
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """What was deleted. `values` are texts and numbers of it that stand in no session that
+    remains; `private` those that stand in fewer than three other tasks, which no artifact may
+    hold."""
 
     sessions: list[str]
     steps: int
@@ -49,42 +67,71 @@ class Emptied(msgspec.Struct, frozen=True):
     fault: str
 
 
-def doomed(
-    connection: Connection,
-    *,
-    session: str | None = None,
-    tenants: Sequence[str] = (),
-    before_s: float | None = None,
-    secret: bytes,
-) -> Doomed:
-    """What the given conditions, all of them, take in. `session` is an id of ours, or the
-    client's own name, which `secret` finds again where only its hash was kept."""
+def doomed(connection: Connection, wanted: Conditions, secret: bytes) -> Doomed:
+    """`secret` finds a name again where only its hash was kept."""
     query = select(sessions.c.id)
-    if session is not None:
-        hashed = Keyed(secret).hash("name", session)
-        query = query.where(or_(sessions.c.id == session, sessions.c.name.in_((session, hashed))))
-    if tenants:
-        query = query.where(sessions.c.tenant.in_(tenants))
-    if before_s is not None:
-        query = query.where(sessions.c.last_s < before_s)
+    if wanted.session is not None:
+        hashed = Keyed(secret).hash("name", wanted.session)
+        names = sessions.c.name.in_((wanted.session, hashed))
+        query = query.where(or_(sessions.c.id == wanted.session, names))
+    if wanted.tenants:
+        query = query.where(sessions.c.tenant.in_(wanted.tenants))
+    if wanted.before_s is not None:
+        query = query.where(sessions.c.last_s < wanted.before_s)
     ids = list(connection.execute(query).scalars())
     number = 0
     for identity in ids:
-        number += len(
-            connection.execute(select(steps.c.id).where(steps.c.session == identity)).all()
-        )
-    values, private = _values(connection, ids)
-    return Doomed(ids, number, frozenset(values), frozenset(private))
+        count = select(func.count()).select_from(steps).where(steps.c.session == identity)
+        number += int(connection.execute(count).scalar() or 0)
+    return Doomed(ids, number)
 
 
-def remove(store: Store, gone: Doomed, entry: TrailEntry) -> None:
-    """Deletes the rows and notes it in the trail, in one transaction. Raises `DatabaseError`."""
+def remove(
+    store: Store, wanted: Conditions, secret: bytes, who: str, unix_time: Callable[[], float]
+) -> Removed:
+    """Deletes the rows, says what of them may still be on its way and must not be written (see
+    `store.tombs`), and notes it in the trail, in one transaction. Raises `DatabaseError`."""
+    keyed = Keyed(secret)
     with store.writing(durable=True) as connection:
+        # From here on nobody else writes: a step is there and deleted, or comes and is refused.
+        now_s = unix_time()
+        gone = doomed(connection, wanted, secret)
+        found = _values(connection, gone.sessions)
+        tombs.add(connection, _tombs(connection, keyed, wanted, gone.sessions, now_s))
         for identity in gone.sessions:
             of_session = select(steps.c.id).where(steps.c.session == identity)
             connection.execute(delete(audits).where(audits.c.step.in_(of_session)))
             connection.execute(delete(sessions).where(sessions.c.id == identity))
+        evidence = {"sessions": len(gone.sessions), "steps": gone.steps}
+        entry = TrailEntry(token_hex(16), now_s, "purge", who, evidence)
         trail.append(connection, [entry])
+    with store.reading() as connection:
+        values, private = _of_nobody_else(connection, found)
+    return Removed(gone.sessions, gone.steps, frozenset(values), frozenset(private))
+
+
+def _tombs(
+    connection: Connection, keyed: Keyed, wanted: Conditions, ids: Sequence[str], now_s: float
+) -> list[Tomb]:
+    name = None if wanted.session is None else keyed.hash("name", wanted.session)
+    found = [
+        Tomb(now_s, tenant=tenant, name=name, before_s=wanted.before_s)
+        for tenant in (wanted.tenants or (None,))
+    ]
+    if wanted.session is None:
+        return found
+    for identity in ids:
+        # A conversation without a name, or asked for by our id, is known by its messages.
+        row = connection.execute(select(sessions).where(sessions.c.id == identity)).one()
+        digests = connection.execute(
+            select(messages.c.digest).where(messages.c.session == identity).order_by(messages.c.at)
+        ).scalars()
+        heads: list[str] = []
+        for digest in digests:
+            heads.append(chain(keyed, heads[-1] if heads else START, digest))
+        ends = frozenset((row.asked, row.head))
+        found.append(Tomb(now_s, row.tenant, row.route, ends=ends, heads=frozenset(heads)))
+    return found
 
 
 def empty(
@@ -155,26 +202,39 @@ def forms(value: str) -> set[str]:
     return {value, plain, within}
 
 
-def _values(connection: Connection, ids: Sequence[str]) -> tuple[set[str], set[str]]:
-    """Values of these sessions that would tell that they were there: in the store, in artifacts."""
-    purged = set(ids)
+def _values(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Texts and numbers of these sessions, that would tell that they were there."""
     found: set[str] = set()
-    for _, text in contents(connection, ids):
+    for text in _texts(connection, ids):
         found |= _values_of(text)
-    for arguments in _decided(connection, ids):
-        found |= _values_of(arguments)
-    if not found:
-        return found, found
+    return found
+
+
+def _of_nobody_else(connection: Connection, found: set[str]) -> tuple[set[str], set[str]]:
+    """Those of the values that no session holds, and those that stand in too few tasks."""
     elsewhere: dict[str, set[str]] = {}
-    rest = connection.execute(select(sessions.c.id, sessions.c.task)).all()
-    tasks: dict[str, str] = {row.id: row.task for row in rest if row.id not in purged}
-    for identity, text in contents(connection, list(tasks)):
-        for value in _values_of(text) & found:
-            elsewhere.setdefault(value, set()).add(tasks[identity])
+    if found:
+        for row in connection.execute(select(sessions.c.id, sessions.c.task)).all():
+            for text in _texts(connection, [row.id]):
+                for value in _values_of(text) & found:
+                    elsewhere.setdefault(value, set()).add(row.task)
     return (
         {value for value in found if value not in elsewhere},
         {value for value in found if len(elsewhere.get(value, ())) < MIN_TASKS},
     )
+
+
+def _texts(connection: Connection, ids: Sequence[str]) -> Iterator[str]:
+    """All that rows of these sessions hold by value: JSON, or a text."""
+    for identity in ids:
+        row = connection.execute(
+            select(sessions.c.name, sessions.c.task, sessions.c.tools).where(
+                sessions.c.id == identity
+            )
+        ).one()
+        yield from (text for text in row if text is not None)
+    yield from (text for _, text in contents(connection, ids))
+    yield from _decided(connection, ids)
 
 
 def _decided(connection: Connection, ids: Sequence[str]) -> Iterator[str]:
@@ -208,7 +268,9 @@ def _values_of(text: str) -> set[str]:
             if isinstance(function, dict):  # a call: its name and kind are structure
                 left.append(cast("dict[str, Any]", function).get("arguments"))
                 continue
-            left.extend(part for name, part in fields.items() if name not in _STRUCTURE)
+            for name, part in fields.items():
+                if name not in _STRUCTURE:
+                    left += (name, part)
         elif isinstance(one, list):
             left.extend(cast("list[Any]", one))
         elif isinstance(one, str):

@@ -145,9 +145,7 @@ def _line(connection: Connection, row: Row[Any]) -> bytes | None:
     listed: list[Any] = []
     answered = False
     found = connection.execute(
-        select(
-            messages.c.content, messages.c.role, messages.c.by_system1, messages.c.forced
-        )
+        select(messages.c.content, messages.c.role, messages.c.by_system1, messages.c.forced)
         .where(messages.c.session == row.id)
         .order_by(messages.c.at)
     )

@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 import xxhash
 
-from reflexarc.steps import Session
+from reflexarc.steps import Message, Session
 from reflexarc.steps.errors import InputError, RequestError, SessionLineError
 from reflexarc.traces.lines import MAX_LINE_BYTES, Line, read_lines
 from reflexarc.traces.tasks import Clustering, cluster_tasks
@@ -147,13 +147,24 @@ def _session(fields: dict[str, Any], default_id: str) -> Session:
         id=default_id if identity is None else str(identity),
         task="" if task is None else str(task),
         tools=tuple(tool_from_chat(tool, f"tools[{i}]") for i, tool in enumerate(tools)),
-        messages=tuple(message_from_chat(m, f"messages[{i}]") for i, m in enumerate(listed)),
+        messages=tuple(_message(m, f"messages[{i}]") for i, m in enumerate(listed)),
         model=_text(fields, "model"),
         trial=trial if isinstance(trial, int) else None,
         source=_text(fields, "source"),
         reward=None if reward is None else float(reward),
         family=_text(fields, "family"),
     )
+
+
+def _message(obj: Any, path: str) -> Message:
+    """One message. `decided_by` (as the store exports it) other than System 2: no example."""
+    message = message_from_chat(obj, path)
+    if obj.get("decided_by") in _NOT_SYSTEM2:
+        return msgspec.structs.replace(message, by_system1=True)
+    return message
+
+
+_NOT_SYSTEM2 = ("system1", "partial")
 
 
 def _list(value: Any, path: str) -> list[Any]:
