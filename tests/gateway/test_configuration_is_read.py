@@ -7,6 +7,7 @@ import pytest
 from reflexarc.gateway.config import (
     GatewayConfig,
     Limits,
+    Price,
     Route,
     StoreLimits,
     Tls,
@@ -91,6 +92,8 @@ def test_every_section_is_read(tmp_path: Path) -> None:
         (ROUTE + 'path = "/a/../v1"', "holds . or .."),
         ('[[route]]\nupstream = "http://h/v1?key=1"', "must not hold a query"),
         ('[[route]]\nupstream = "http://h/v1#a"', "must not hold a fragment"),
+        (ROUTE + "price = { input = -1.0, output = 1.0 }", "price.input must be from 0"),
+        (ROUTE + "price = { input = 1.0 }", "output"),
         (ROUTE + "warm_connections = -1", "warm_connections must be from 0 to 1000"),
         (ROUTE + '[tls]\ncrt = "a"', ":4: tls.crt is not known; did you mean cert?"),
         (ROUTE + "[store]\nmax_bytes = 1", "store.max_bytes"),
@@ -123,7 +126,10 @@ def test_the_documented_file_shows_every_key_with_its_default(tmp_path: Path) ->
     plain = GatewayConfig(
         route=(
             Route(
-                upstream="http://127.0.0.1:9100/v1", reflex="agent.reflex", api_key_env="MODEL_KEY"
+                upstream="http://127.0.0.1:9100/v1",
+                reflex="agent.reflex",
+                api_key_env="MODEL_KEY",
+                price=Price(2.5, 10.0, 1.25),
             ),
         ),
         state="reflexarc-state",
@@ -131,6 +137,7 @@ def test_the_documented_file_shows_every_key_with_its_default(tmp_path: Path) ->
     )
     assert config == plain
     keys = {line.split("=")[0].strip() for line in shown.splitlines() if "=" in line}
+    assert "price = { input = 2.5, cached = 1.25, output = 10.0 }" in shown
     known = {
         name
         for kind in (GatewayConfig, Route, Limits, Timeouts, System1Limits, StoreLimits, Tls)

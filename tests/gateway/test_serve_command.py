@@ -26,7 +26,10 @@ def _start(*arguments: str, **more: Any) -> subprocess.Popen[str]:
 
 def _fails(*arguments: str) -> str:
     process = _start(*arguments)
-    said, complained = process.communicate(timeout=60)
+    try:
+        said, complained = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 2, (said, complained)
     assert "Traceback" not in complained
     return complained

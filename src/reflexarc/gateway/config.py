@@ -34,6 +34,14 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     observed_bytes: int = 8 * 1024 * 1024
 
 
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """System 2's, in dollars a million tokens. Without `cached`, cached input costs as the rest."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+
 class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One agent's door: requests under `path` go to `upstream` (its base URL, with `/v1`, or
     `embedded`).
@@ -47,7 +55,7 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the share of sessions that live mode acts for. `audit`: the share of acts that System 2 is asked
     about as well, to see that they still hold. `partial`: whether System 2 may be told which tool
     to call where only free text is missing. `warm_connections`: opened to the upstream before the
-    first request.
+    first request. `price` is System 2's, for what steps cost.
     """
 
     upstream: str
@@ -64,6 +72,7 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partial: Literal["off", "force_tool_choice"] = "off"
     effects: dict[str, Effect] = {}
     warm_connections: int = 0
+    price: Price | None = None
 
 
 class StoreLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,6 +139,9 @@ _RANGES: dict[str, tuple[float, float]] = {
     "retention_days": (0.01, 36_500),
     "max_bytes": (1024**2, 64 * 1024 * _GIB),
     "silent_s": (0.1, _WEEK_S),
+    "input": (0, 1_000_000),
+    "output": (0, 1_000_000),
+    "cached": (0, 1_000_000),
 }
 
 
@@ -192,6 +204,8 @@ def checked(config: GatewayConfig, where: str) -> GatewayConfig:
         if not 0 < route.max_error < 1:
             raise ConfigError(f"{here}: max_error must be between 0 and 1, not {route.max_error}")
         _check_ranges(route, here, "")
+        if route.price is not None:
+            _check_ranges(route.price, here, "price.")
         if route.mode == "live" and route.reflex is None:
             raise ConfigError(f"{here}: mode live needs a reflex")
     if not 0 <= config.port <= 65535:
@@ -209,7 +223,7 @@ def _check_ranges(values: msgspec.Struct, here: str, prefix: str) -> None:
         if name in _RANGES:
             low, high = _RANGES[name]
             value = getattr(values, name)
-            if not low <= value <= high:  # a NaN is in no range
+            if value is not None and not low <= value <= high:  # a NaN is in no range
                 raise ConfigError(
                     f"{here}: {prefix}{name} must be from {low} to {high}, not {value}"
                 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from reflexarc.gateway.config import Route
+from reflexarc.gateway.config import Price, Route
 from reflexarc.gateway.forwarding import Exchange
 from reflexarc.gateway.frames import Decided
 from reflexarc.gateway.recorder import Recorder
@@ -82,6 +82,7 @@ class Keeper:
             reflex=route.reflex,
             action="escalate" if reason else "",
             reason=reason,
+            price=_price(route.price),
         )
         step = _with_decision(step, decided, reason)
         self._held[number] = _Held(step, request, answer, waits=hold)
@@ -136,6 +137,12 @@ class _Held(msgspec.Struct):
     answer: bytes
     waits: bool
     predictions: list[Prediction] | None = None
+
+
+def _price(price: Price | None) -> tuple[float, float, float] | None:
+    if price is None:
+        return None
+    return price.input, price.input if price.cached is None else price.cached, price.output
 
 
 def _with_decision(step: StepEnded, decided: Decided | None, reason: str) -> StepEnded:

@@ -48,7 +48,8 @@ class StepEnded(msgspec.Struct, frozen=True, tag=True):
     join what comes later. `tenant` is a keyed hash of the caller's key. `action`, `reason`, `tool`,
     `confidence` and `max_error` are System 1's decision as known when the answer ended (`action`
     is empty where it was not asked or has not answered yet). `timings_ms`: `total`, and where they
-    apply `before_upstream`, `upstream_head`, `decide`. `usage` and cost are read from the answer.
+    apply `before_upstream`, `upstream_head`, `decide`. Tokens are read from the answer; `price`,
+    where known, is System 2's in dollars a million tokens: of input, of cached input, of output.
     """
 
     number: int
@@ -74,6 +75,7 @@ class StepEnded(msgspec.Struct, frozen=True, tag=True):
     tool: str = ""
     confidence: float = 0.0
     max_error: float = 0.0
+    price: tuple[float, float, float] | None = None
 
 
 class Judged(msgspec.Struct, frozen=True, tag=True):

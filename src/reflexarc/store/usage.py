@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import msgspec
 
+from reflexarc.store.records import StepEnded
 from reflexarc.wire.chat_answer import estimated_tokens
 from reflexarc.wire.sse import SseSplitter
 
@@ -66,3 +67,14 @@ def _count(value: Any) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
         return value
     return None
+
+
+def cost_usd(usage: Usage, step: StepEnded) -> float | None:
+    """What System 2 cost; nothing where it was not asked, None where its price is not known."""
+    if step.decided_by != "system2":
+        return 0.0
+    if step.price is None:
+        return None
+    fresh, cached, output = step.price
+    dollars = (usage.prompt - usage.cached) * fresh + usage.cached * cached
+    return (dollars + usage.completion * output) / 1e6

@@ -27,8 +27,8 @@ def narrowed(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema of fewer values, all of them valid under the one given, for decoding greedily.
 
     Where nothing is said: strings of at most `MAX_STRING_CHARS`, lists of at most `MAX_ITEMS`,
-    numbers up to `MAX_INTEGER` either way with two decimals, no properties but those named. Raises `ValueError` for
-    nesting deeper than 64 levels.
+    numbers up to `MAX_INTEGER` either way with two decimals, no properties but those named. Raises
+    `ValueError` for nesting deeper than 64 levels.
     """
     return {**_narrowed(schema, 0), **_COMPACT}
 
