@@ -30,6 +30,7 @@ MIN_TASKS = 3
 """What stands in so many tasks is no single person's, see docs/privacy.md."""
 _TELLING = re.compile(r"[\w.@+#/-]*[\d@][\w.@+#/-]*")
 """Parts of a text that tell who or what: numbers, codes, addresses."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z_-]*")
 _TRIES = 40
 _PAUSE_S = 0.25
 
@@ -96,7 +97,7 @@ def remove(
         # From here on nobody else writes: a step is there and deleted, or comes and is refused.
         now_s = unix_time()
         gone = doomed(connection, wanted, secret)
-        found = _values(connection, gone.sessions)
+        found = _found_in(connection, gone.sessions)
         tombs.add(connection, _tombs(connection, keyed, wanted, gone.sessions, now_s))
         for identity in gone.sessions:
             of_session = select(steps.c.id).where(steps.c.session == identity)
@@ -181,9 +182,16 @@ def held(files: Sequence[Path], values: Collection[str]) -> list[str]:
 
 
 def _stands_in_a_row(store: Store, value: str) -> bool:
-    """Whether a row that remains holds it: a tool's name, digits of a hash. The file was written
-    anew from its rows, so what stands in one is no rest of what was purged."""
+    """Whether a row that remains, or the schema, holds it: a tool's name, digits of a hash. The
+    file was written anew from those, so what stands in one is no rest of what was purged."""
     with store.reading() as connection:
+        schema = "\n".join(
+            connection.exec_driver_sql(
+                "SELECT type || name || tbl_name || coalesce(sql, '') FROM sqlite_master"
+            ).scalars()
+        )
+        if any(form in schema for form in forms(value)):
+            return True
         for table in metadata.sorted_tables:
             for column in table.c:
                 if not isinstance(column.type, String):
@@ -202,39 +210,50 @@ def forms(value: str) -> set[str]:
     return {value, plain, within}
 
 
-def _values(connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Texts and numbers of these sessions, that would tell that they were there."""
-    found: set[str] = set()
-    for text in _texts(connection, ids):
-        found |= _values_of(text)
-    return found
+class _Found(msgspec.Struct):
+    """`values` were said; `structure` are names of fields and what describes tools: those are
+    looked for in the store, and not in artifacts, which have such words of their own."""
+
+    values: set[str]
+    structure: set[str]
 
 
-def _of_nobody_else(connection: Connection, found: set[str]) -> tuple[set[str], set[str]]:
-    """Those of the values that no session holds, and those that stand in too few tasks."""
-    elsewhere: dict[str, set[str]] = {}
-    if found:
-        for row in connection.execute(select(sessions.c.id, sessions.c.task)).all():
-            for text in _texts(connection, [row.id]):
-                for value in _values_of(text) & found:
-                    elsewhere.setdefault(value, set()).add(row.task)
-    return (
-        {value for value in found if value not in elsewhere},
-        {value for value in found if len(elsewhere.get(value, ())) < MIN_TASKS},
-    )
-
-
-def _texts(connection: Connection, ids: Sequence[str]) -> Iterator[str]:
-    """All that rows of these sessions hold by value: JSON, or a text."""
+def _found_in(connection: Connection, ids: Sequence[str]) -> _Found:
+    """What these sessions hold that would tell that they were there."""
+    found = _Found(set(), set())
     for identity in ids:
         row = connection.execute(
             select(sessions.c.name, sessions.c.task, sessions.c.tools).where(
                 sessions.c.id == identity
             )
         ).one()
-        yield from (text for text in row if text is not None)
-    yield from (text for _, text in contents(connection, ids))
-    yield from _decided(connection, ids)
+        found.values.update(
+            name for name in (row.name, row.task) if name and len(name) >= MIN_VALUE
+        )
+        if row.tools is not None:
+            described = _values_of(row.tools)
+            found.structure |= described.values | described.structure
+    for text in (*(text for _, text in contents(connection, ids)), *_decided(connection, ids)):
+        said_ = _values_of(text)
+        found.values |= said_.values
+        found.structure |= said_.structure
+    found.structure -= found.values
+    return found
+
+
+def _of_nobody_else(connection: Connection, found: _Found) -> tuple[set[str], set[str]]:
+    """Those of the values that no session holds, and those that stand in too few tasks."""
+    elsewhere: dict[str, set[str]] = {}
+    everything = found.values | found.structure
+    if everything:
+        for row in connection.execute(select(sessions.c.id, sessions.c.task)).all():
+            one = _found_in(connection, [row.id])
+            for value in (one.values | one.structure) & everything:
+                elsewhere.setdefault(value, set()).add(row.task)
+    return (
+        {value for value in everything if value not in elsewhere},
+        {value for value in found.values if len(elsewhere.get(value, ())) < MIN_TASKS},
+    )
 
 
 def _decided(connection: Connection, ids: Sequence[str]) -> Iterator[str]:
@@ -251,35 +270,40 @@ def _decided(connection: Connection, ids: Sequence[str]) -> Iterator[str]:
 _STRUCTURE = frozenset({"role", "type", "decided_by"})
 
 
-def _values_of(text: str) -> set[str]:
-    """Texts and numbers in a message's JSON, at least `MIN_VALUE` characters; JSON within texts
-    (arguments, results) is read too. Roles and types of parts are no values."""
+def _values_of(text: str) -> _Found:
+    """Texts, numbers and keys in a message's or a tool's JSON, at least `MIN_VALUE` characters;
+    JSON within texts (arguments, results) is read too. Roles and types of parts are no values."""
+    found = _Found(set(), set())
     try:
         value: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return {text} if len(text) >= MIN_VALUE else set()
-    found: set[str] = set()
+        found.values.update([text] if len(text) >= MIN_VALUE else [])
+        return found
     left: list[Any] = [value]
     while left:
         one = left.pop()
         if isinstance(one, dict):
             fields = cast("dict[str, Any]", one)
             function = fields.get("function")
-            if isinstance(function, dict):  # a call: its name and kind are structure
-                left.append(cast("dict[str, Any]", function).get("arguments"))
+            if isinstance(function, dict):  # a call or a tool: its name and kind are structure
+                described = cast("dict[str, Any]", function)
+                left += [described.get(key) for key in ("arguments", "description", "parameters")]
                 continue
             for name, part in fields.items():
+                if len(name) >= MIN_VALUE:
+                    (found.structure if _NAME.fullmatch(name) else found.values).add(name)
                 if name not in _STRUCTURE:
-                    left += (name, part)
+                    left.append(part)
         elif isinstance(one, list):
             left.extend(cast("list[Any]", one))
         elif isinstance(one, str):
-            found.update(part for part in (one, *_TELLING.findall(one)) if len(part) >= MIN_VALUE)
+            parts = (one, *_TELLING.findall(one))
+            found.values.update(part for part in parts if len(part) >= MIN_VALUE)
             if one.lstrip()[:1] in ("{", "["):
                 with contextlib.suppress(msgspec.DecodeError, RecursionError):
                     left.append(msgspec.json.decode(one))
         elif isinstance(one, int | float) and not isinstance(one, bool):
             shown = str(one)
             if len(shown) >= MIN_VALUE:
-                found.add(shown)
+                found.values.add(shown)
     return found
