@@ -60,8 +60,8 @@ what nobody knows yet."""
 class SdkSystem2:
     """Asks through the SDK as an agent would; keeps every request that System 1 answered."""
 
-    def __init__(self, base_url: str, *, stream: bool) -> None:
-        self._client = AsyncOpenAI(base_url=base_url, api_key="unused", max_retries=0)
+    def __init__(self, base_url: str, *, stream: bool, api_key: str = "unused") -> None:
+        self._client = AsyncOpenAI(base_url=base_url, api_key=api_key, max_retries=0)
         self._stream = stream
         self.decisions: list[str] = []
         self.answered: list[dict[str, Any]] = []

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import URLError
@@ -18,7 +18,7 @@ RECIPES = _ROOT / "examples" / "recipes"
 LITELLM = _ROOT / ".venv-litellm" / "bin" / "litellm"
 ABSENT = "LiteLLM is not here: make setup-litellm"
 _START_S = 180.0  # 20 seconds are usual on two cores
-_MOST_MEMORY_BYTES = 8 * 1024**3  # of address space; it uses 350 MB
+_MOST_MEMORY_BYTES = 4 * 1024**3  # of address space; it uses 350 MB
 
 
 class LiteLLM(NamedTuple):
@@ -89,12 +89,8 @@ def _until_alive(process: "subprocess.Popen[bytes]", port: int, said: Path) -> N
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """End it and all that it started: they are a process group of their own."""
     process.terminate()
-    try:
+    with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=15)
-    except subprocess.TimeoutExpired:
-        pass
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
