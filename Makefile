@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench results lock size accept-spine accept-gateway
+.PHONY: help setup setup-litellm demo test test-beside lint bench results lock size accept-spine accept-gateway
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -12,11 +12,17 @@ help: ## show the targets
 
 setup: .venv/.ready ## make .venv with every extra that the tests need
 
+setup-litellm: ## make .venv-litellm with the LiteLLM proxy, apart from all else (0.8 GB)
+	@scripts/setup_litellm.sh
+
 demo: .venv/.ready ## a returns desk on four arms: about a minute, 3 at most
 	@$(BIN)/reflexarc demo $(ARGS)
 
 test: .venv/.ready ## the whole test suite
 	@$(BIN)/pytest -q -n 2 $(ARGS)
+
+test-beside: .venv/.ready setup-litellm ## tests with a real LiteLLM proxy before and behind the gateway
+	@$(BIN)/pytest -q -m beside tests/beside $(ARGS)
 
 lint: .venv/.ready ## ruff, strict types, the floors of the house
 	@$(BIN)/ruff check .
