@@ -5,13 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from reflexarc.reflex import Reflex, learn
 from reflexarc.steps import Effect, Session
 from reflexarc.steps.errors import LearnError, SessionLineError
 from reflexarc.store.artifacts import note_artifact
 from reflexarc.store.reading import Gone, kept_sessions
+from reflexarc.store.schema import sessions as stored
 from reflexarc.store.store import Store
 from reflexarc.traces import Recording
 from reflexarc.traces.lines import Line
@@ -59,12 +60,23 @@ def sessions_of(connection: Connection, how: Learning) -> tuple[Recording, Gone]
 def note_learned(
     store: Store, path: Path, how: Learning, sessions: list[Session], now_s: float
 ) -> None:
-    """Says in the store what an artifact was learned from, so that a purge can learn it again."""
+    """Says in the store what an artifact was learned from, so that a purge can learn it again.
+    Raises `LearnError`, and removes the artifact, where one of the sessions is gone meanwhile: a
+    purge that came between did not know of it."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     options = msgspec.json.encode(how).decode()
     ids = msgspec.json.encode([session.id for session in sessions]).decode()
     with store.writing() as connection:
-        note_artifact(connection, path, digest, now_s, options, ids)
+        there = set(connection.execute(select(stored.c.id)).scalars())
+        gone = sum(session.id not in there for session in sessions)
+        if not gone:
+            note_artifact(connection, path, digest, now_s, options, ids)
+    if gone:
+        path.unlink()
+        raise LearnError(
+            f"{gone} of the sessions went from the store while they were learned from: {path} is "
+            "removed, learn again"
+        )
 
 
 def learned_again(

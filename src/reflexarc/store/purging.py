@@ -154,7 +154,7 @@ def empty(
             fault = "a reader keeps the write-ahead log from being emptied"
             continue
         found = held(files_of(store.path), values)
-        left = [value for value in found if not _stands_in_a_row(store, value)]
+        left = [value for value in found if not stands_in_a_row(store, value)]
         if not left:
             return Emptied("")
         fault = f"{len(left)} values of what was purged are still in {store.path} or its log"
@@ -181,7 +181,7 @@ def held(files: Sequence[Path], values: Collection[str]) -> list[str]:
     ]
 
 
-def _stands_in_a_row(store: Store, value: str) -> bool:
+def stands_in_a_row(store: Store, value: str) -> bool:
     """Whether a row that remains, or the schema, holds it: a tool's name, digits of a hash. The
     file was written anew from those, so what stands in one is no rest of what was purged."""
     with store.reading() as connection:
