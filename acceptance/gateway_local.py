@@ -2,7 +2,7 @@
 
     python -m acceptance.gateway_local
 
-Three minutes of one core, niced: more on a busy machine. Nothing is timed.
+About a minute and a half of one core, niced. Nothing is timed.
 """
 
 import json
@@ -29,7 +29,8 @@ _BASE = re.compile(r"listens on (http://127\.0\.0\.1:\d+)")
 
 def measure(lines: Lines) -> None:
     """Lines 5.1 to 5.5."""
-    with _gateway() as base, OpenAI(base_url=f"{base}/v1", api_key="unused") as client:
+    with _gateway() as base:
+        client: Any = OpenAI(base_url=f"{base}/v1", api_key="unused")
         _turns(lines, client)
         _schemas(lines, client)
         _choices(lines, client, "5.4", "required")
@@ -104,7 +105,7 @@ def _schemas(lines: Lines, client: Any) -> None:
             tools=[{"type": "function", "function": function}],
             tool_choice="required",
         )
-        calls = answer.choices[0].message.tool_calls or []
+        calls: list[Any] = answer.choices[0].message.tool_calls or []
         if len(calls) != 1 or not _fits(calls[0].function.arguments, parameters):
             faults.append(name)
     lines.add(
@@ -126,8 +127,8 @@ def _choices(lines: Lines, client: Any, identity: str, choice: str) -> None:
             tools=tools,
             tool_choice=choice,
         )
-        calls = answer.choices[0].message.tool_calls or []
-        chosen = calls[0].function.name if calls else "words"
+        calls: list[Any] = answer.choices[0].message.tool_calls or []
+        chosen: str = calls[0].function.name if calls else "words"
         chances.append(1 / len(tools) if choice == "required" else 1 / (len(tools) + 1))
         right += chosen == name
         wrong += [] if chosen == name else [f"{name} ({chosen})"]

@@ -1,7 +1,7 @@
 """What is asked of the embedded engine: requests with the right tool, and schemas of many kinds.
 
-None of the choices was looked at while the engine's way of choosing was made: that was done on
-other tools and other requests.
+The engine's way of choosing, its frames and their words were settled on other tools and other
+requests.
 """
 
 from typing import Any

@@ -12,8 +12,8 @@ from reflexarc.upstream.embedded.constrain import (
     MAX_ITEMS,
     MAX_STRING_CHARS,
     PROBE_MARK,
+    exactly,
     narrowed,
-    only,
     parameters_schema,
     probe_schema,
 )
@@ -126,8 +126,8 @@ def test_endless_nesting_is_refused() -> None:
         narrowed(schema)
 
 
-def test_a_grammar_of_one_sentence_quotes_what_it_must() -> None:
-    assert only('say "\\"\né😀') == 'root ::= "say \\"\\\\\\"\\né😀"'
+def test_a_grammar_of_one_sentence_is_its_tokens() -> None:
+    assert exactly([5, 17]) == "%llguidance {}\nstart: <[5]> <[17]>"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What the engine may write: JSON schemas narrowed so that a small model comes to an end, and
 grammars that admit one text only. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 MAX_STRING_CHARS = 200
@@ -71,13 +71,10 @@ def _moved(value: Any) -> Any:
 PROBE_OPENING = f'{{"{PROBE_MARK}'
 
 
-def only(text: str) -> str:
-    """A grammar (GBNF) whose one sentence is `text`."""
-    escaped = "".join(_ESCAPES.get(c, c) for c in text)
-    return f'root ::= "{escaped}"'
-
-
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+def exactly(tokens: Sequence[int]) -> str:
+    """A grammar (llguidance) whose one sentence is these tokens. Held to a text instead, the model
+    cuts it in its own way, often letter by letter, and what that is worth is chance."""
+    return "%llguidance {}\nstart: " + " ".join(f"<[{token}]>" for token in tokens)
 
 
 def _narrowed(schema: Mapping[str, Any], depth: int, *, branch: bool = False) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Engine:
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._followed: OrderedDict[bytes, bool] = OrderedDict()
+        self._cut: tuple[str, list[int]] = ("", [])
         self._scores: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     @contextlib.asynccontextmanager
@@ -114,11 +115,17 @@ class Engine:
     async def _score(self, frame: int, prompt: str, words: str) -> float:
         known = self._scores.get((prompt, words))
         if known is None:
+            tokens = await self._tokens_of(words)
             # Each frame has a slot of its own, whose cache holds what the frame begins with.
-            known = await self._llama.score(CHAT_SLOT + 1 + frame, prompt, words)
+            known = await self._llama.score(CHAT_SLOT + 1 + frame, prompt, tokens)
             self._progress_s = self._clock_s()
             _remember(self._scores, (prompt, words), known)
         return known
+
+    async def _tokens_of(self, words: str) -> list[int]:
+        if self._cut[0] != words:
+            self._cut = (words, await self._llama.tokens(words))
+        return self._cut[1]
 
 
 def summed(pieces: list[Piece], tool: ToolSpec | None) -> Written:

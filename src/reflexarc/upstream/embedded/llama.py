@@ -7,14 +7,13 @@ import aiohttp
 import msgspec
 
 from reflexarc.steps.errors import InputError, UpstreamError
-from reflexarc.upstream.embedded.constrain import PROBE_OPENING, only, probe_schema
+from reflexarc.upstream.embedded.constrain import PROBE_OPENING, exactly, probe_schema
 from reflexarc.wire.sse import SseSplitter
 
 CHAT_SLOT = 0
 """Conversations use this slot, whose cache holds the last one's prefix. Others score."""
 
 _PROBE_TOKENS = 8
-_MAX_SCORED_TOKENS = 512
 
 
 class ContextTooLongError(InputError):
@@ -50,7 +49,12 @@ class _Probability(msgspec.Struct, frozen=True):
 
 class _Scored(msgspec.Struct, frozen=True):
     content: str
+    tokens_predicted: int = 0
     completion_probabilities: list[_Probability] = []
+
+
+class _Tokens(msgspec.Struct, frozen=True):
+    tokens: list[int]
 
 
 class _Detail(msgspec.Struct, frozen=True):
@@ -66,25 +70,31 @@ class Llama:
     """`base` is the server's address. Requests run one after the other: there is one thread."""
 
     def __init__(self, base: str, key: str, session: aiohttp.ClientSession) -> None:
-        self._url = f"{base}/completion"
+        self._base = base
         self._headers = {"authorization": f"Bearer {key}"}
         self._session = session
 
-    async def score(self, slot: int, prompt: str, words: str) -> float:
-        """Natural log-probability of `words` right after `prompt`, along the model's own greedy
-        way of cutting them into tokens."""
+    async def tokens(self, text: str) -> list[int]:
+        """A text within a prompt, as the model's tokenizer cuts it."""
+        body = {"content": text, "add_special": False}
+        async with self._asked(body, "/tokenize") as response:
+            return msgspec.json.decode(await _body(response), type=_Tokens).tokens
+
+    async def score(self, slot: int, prompt: str, words: Sequence[int]) -> float:
+        """Natural log-probability of these tokens right after `prompt`."""
         body = {
             "prompt": prompt,
-            "n_predict": _MAX_SCORED_TOKENS,
+            "n_predict": len(words),
             "n_probs": 1,
             "temperature": 0,
-            "grammar": only(words),
+            "grammar": exactly(words),
             "id_slot": slot,
         }
         async with self._asked(body) as response:
             scored = msgspec.json.decode(await _body(response), type=_Scored)
-        if scored.content != words:
+        if scored.tokens_predicted != len(words):
             raise UpstreamError("the engine did not write the words that it was held to")
+        # A character of several tokens is told as its last one: the same ones for every prompt.
         return sum(token.logprob for token in scored.completion_probabilities)
 
     async def can_follow(self, schema: Mapping[str, Any]) -> bool:
@@ -134,8 +144,9 @@ class Llama:
                         return
         raise UpstreamError("the engine broke off inside its answer")
 
-    def _asked(self, body: Mapping[str, Any]) -> Any:
-        return self._session.post(self._url, data=msgspec.json.encode(body), headers=self._headers)
+    def _asked(self, body: Mapping[str, Any], path: str = "/completion") -> Any:
+        data = msgspec.json.encode(body)
+        return self._session.post(f"{self._base}{path}", data=data, headers=self._headers)
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
