@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -39,6 +40,7 @@ def litellm(recipe: str, changes: Mapping[str, str], folder: Path) -> Generator[
         text = text.replace(old, new)
     config = folder / recipe
     config.write_text(text)
+    shutil.copy(RECIPES / "litellm_retry_after.py", folder)
     said = folder / "litellm.log"
     key = f"sk-{secrets.token_hex(16)}"
     environment = {
