@@ -1,7 +1,7 @@
 """For LiteLLM's proxy: an error of System 2 keeps its `retry-after` and `x-should-retry`.
 
-LiteLLM hands these on as `llm_provider-retry-after` and so on, which no SDK looks for. Put this file
-beside the configuration, which names it under `callbacks`.
+LiteLLM hands these on as `llm_provider-retry-after` and so on, which no SDK looks for. Put this
+file beside the configuration, which names it under `callbacks`.
 """
 # pyright: basic, reportMissingImports=false
 # LiteLLM has an environment of its own; here it is not installed.

@@ -109,8 +109,11 @@ def opening(task: int) -> list[Any]:
     return [{"role": "system", "content": PROMPT}, {"role": "user", "content": ask_for(task)}]
 
 
-async def run_agent(client: AsyncOpenAI, messages: list[Any], *, stream: bool = False) -> str:
-    """The plain loop of an agent; adds its turns to `messages`."""
+async def run_agent(
+    client: AsyncOpenAI, messages: list[Any], *, stream: bool = False, as_it_came: bool = False
+) -> str:
+    """The plain loop of an agent; adds its turns to `messages`: what a turn is made of, or with
+    `as_it_came` all that the SDK read, which is how many agents keep them."""
     for _ in range(8):
         asked: dict[str, Any] = {"model": MODEL, "messages": messages, "tools": CHAT_TOOLS}
         if stream:
@@ -119,17 +122,27 @@ async def run_agent(client: AsyncOpenAI, messages: list[Any], *, stream: bool = 
         else:
             answer = await client.chat.completions.create(**asked)
         message = answer.choices[0].message
-        messages.append(message.model_dump(include={"role", "content", "tool_calls"}))
+        messages.append(message if as_it_came else _turn(message))
         if not message.tool_calls:
-            messages[-1].pop("tool_calls")
             return message.content or ""
         for call in message.tool_calls:
-            calls = {"id": call.id, "type": "function"}
-            function = {"name": call.function.name, "arguments": call.function.arguments}
-            messages[-1]["tool_calls"] = [{**calls, "function": function}]
             result = _BY_NAME[call.function.name](*json.loads(call.function.arguments).values())
             messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
     raise AssertionError("the agent never came to an end")
+
+
+def _turn(message: Any) -> dict[str, Any]:
+    turn: dict[str, Any] = {"role": "assistant", "content": message.content}
+    if message.tool_calls:
+        turn["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.function.name, "arguments": call.function.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    return turn
 
 
 async def run_plainly(url: str, prompt: str) -> str:

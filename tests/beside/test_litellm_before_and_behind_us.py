@@ -1,5 +1,6 @@
 """LiteLLM's proxy before and behind a live gateway, run from the recipes: agents, ids, errors."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,8 +19,13 @@ from tests.beside.litellm_desk import (
     run_agent,
     run_plainly,
 )
-from tests.gateway.upstream import MODEL, http_answer
+from tests.gateway.upstream import MODEL, Received, http_answer
 
+PIECE = (
+    b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"desk-model",'
+    b'"choices":[{"index":0,"delta":{"role":"assistant","content":"first"},"finish_reason":null}]}'
+    b"\n\n"
+)
 pytestmark = [
     pytest.mark.beside,
     pytest.mark.skipif(not LITELLM.exists(), reason=ABSENT),
@@ -86,6 +92,13 @@ async def test_agents_do_their_tasks_and_system_1_makes_the_reads(
     assert sum(by_system_1) + len(there.desk.requests) == 8
 
 
+async def test_turns_kept_as_the_sdk_read_them_are_understood_too(there: There) -> None:
+    async with there.client() as client:
+        assert await run_agent(client, opening(40_011), as_it_came=True) == DONE
+    ids = check_history(there.desk.requests[-1])
+    assert [identity.startswith("call_s1") for identity in ids] == [True, True, False]
+
+
 async def test_an_answer_of_system_1_is_as_the_gateway_made_it(there: There) -> None:
     decision, answer = await ask(there, 40_003)
     assert decision.startswith("live; act")
@@ -144,6 +157,40 @@ async def test_errors_of_system_2_pass_with_their_status(
     assert "said by System 2" in str(raised.value.body)
     assert len(there.upstream.received) == 1
     assert raised.value.response.headers.get("retry-after") == "7"
+
+
+async def test_an_answer_of_ours_that_forbids_another_try_still_does(before: There) -> None:
+    async def hang_up(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    before.upstream.answer = hang_up
+    with pytest.raises(openai.APIStatusError) as raised:
+        await ask(before, 40_012, tool_choice="required")
+    assert raised.value.status_code == 502
+    assert raised.value.response.headers["x-should-retry"] == "false"
+
+
+async def test_a_stream_is_not_held_back_and_a_client_that_leaves_is_told(there: There) -> None:
+    there.upstream.left.clear()
+
+    async def one_piece(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + PIECE)
+        await asyncio.Event().wait()
+
+    there.upstream.answer = one_piece
+    asked: Any = {"model": MODEL, "messages": opening(40_013), "tools": CHAT_TOOLS}
+    async with there.client() as client:
+        off = {"x-reflexarc": "off"}
+        answer = await client.chat.completions.create(**asked, stream=True, extra_headers=off)
+        # System 2 sends no more than this: a proxy that collects would wait for ever
+        first = await anext(chunk async for chunk in answer)
+        assert first.choices[0].delta.content == "first"
+        await answer.close()
+    for _ in range(750):
+        if there.upstream.left.is_set():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("System 2 was not told that the client left")
 
 
 async def test_what_is_cached_is_told(there: There) -> None:
