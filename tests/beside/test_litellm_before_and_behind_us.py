@@ -224,6 +224,19 @@ async def test_litellm_adds_only_what_the_gateway_understands(there: There, stre
     assert added == ({"stream": True, "stream_options": {"include_usage": True}} if stream else {})
 
 
+@pytest.mark.parametrize("model", ["gpt-4.1", "gpt-5", "o3", "claude-sonnet-4-5"])
+async def test_models_that_litellm_knows_are_asked_as_any_other(before: There, model: str) -> None:
+    sent = {
+        "model": model, "messages": opening(40_014), "tools": CHAT_TOOLS, "temperature": 0,
+        "max_tokens": 500, "reasoning_effort": "low", "verbosity": "low", "user": "somebody",
+        "parallel_tool_calls": False,
+    }  # fmt: skip
+    async with before.client() as client:
+        await client.chat.completions.create(**sent)
+    assert before.desk.requests == [sent]
+    assert before.upstream.received[-1].target == b"/v1/chat/completions"
+
+
 HARMLESS: dict[str, Any] = {
     "temperature": 0,
     "top_p": 1,
@@ -253,6 +266,7 @@ WEIGHTY: dict[str, Any] = {
     "response_format": {"type": "json_object"},
     "max_tokens": 1,
     "logit_bias": {"50256": -100},
+    "verbosity": "low",
 }
 
 
