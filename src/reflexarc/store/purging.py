@@ -21,6 +21,7 @@ from reflexarc.store.lineage import START, Keyed, chain
 from reflexarc.store.reading import contents
 from reflexarc.store.records import TrailEntry
 from reflexarc.store.schema import audits, decisions, messages, metadata, sessions, steps
+from reflexarc.store.searching import standing_in
 from reflexarc.store.store import Store, said
 from reflexarc.store.tombs import Tomb
 
@@ -168,17 +169,11 @@ def files_of(path: Path) -> list[Path]:
 
 def held(files: Sequence[Path], values: Collection[str]) -> list[str]:
     """Those of the values that the files' bytes hold, as text or as JSON writes it."""
-    data: list[bytes] = []
-    for path in files:
-        with contextlib.suppress(FileNotFoundError):
-            data.append(path.read_bytes())
-    return [
-        value
-        for value in values
-        if any(
-            form.encode("utf-8", "surrogatepass") in one for form in forms(value) for one in data
-        )
-    ]
+    wanted = {
+        value: [form.encode("utf-8", "surrogatepass") for form in forms(value)] for value in values
+    }
+    found = standing_in(files, {form for encoded in wanted.values() for form in encoded})
+    return [value for value, encoded in wanted.items() if not found.isdisjoint(encoded)]
 
 
 def stands_in_a_row(store: Store, value: str) -> bool:
