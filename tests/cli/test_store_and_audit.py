@@ -210,6 +210,35 @@ def test_an_artifact_whose_sessions_are_all_gone_is_removed(
     shop.close()
 
 
+def test_an_artifact_learned_while_its_sessions_were_purged_is_removed(
+    shop: Recording, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "shop.reflex"
+    saved = Reflex.save
+
+    def purged_meanwhile(reflex: Reflex, where: Path) -> None:
+        assert run("store", "purge", "--session", "s7", "--yes")[0] == 0
+        saved(reflex, where)
+
+    monkeypatch.setattr(Reflex, "save", purged_meanwhile)
+    status, _, err = run("learn", "--from-store", "-o", path)
+    assert status == 1
+    assert "1 of the sessions went from the store" in err
+    assert not path.exists()
+    shop.close()
+
+
+def test_an_artifact_that_may_only_be_read_is_replaced_all_the_same(
+    shop: Recording, run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "shop.reflex"
+    assert run("learn", "--from-store", "-o", path)[0] == 0
+    path.chmod(0o400)
+    assert run("store", "purge", "--session", "s7", "--yes")[0] == 0
+    assert Reflex.load(path).card.sessions == 39
+    shop.close()
+
+
 def test_an_artifact_learned_from_files_that_holds_purged_values_is_named(
     shop: Recording, run: Run, tmp_path: Path
 ) -> None:
