@@ -54,6 +54,7 @@ def litellm(recipe: str, changes: Mapping[str, str], folder: Path) -> Generator[
     command = (
         "sh", "-c", f'ulimit -v {_MOST_MEMORY_BYTES // 1024}; exec "$@"', "litellm", str(LITELLM),
         "--config", str(config), "--host", "127.0.0.1", "--port", str(port), "--telemetry", "False",
+        "--keepalive_timeout", "75",
     )  # fmt: skip
     with said.open("wb") as log:
         process = subprocess.Popen(

@@ -237,6 +237,12 @@ async def test_models_that_litellm_knows_are_asked_as_any_other(before: There, m
     assert before.upstream.received[-1].target == b"/v1/chat/completions"
 
 
+async def test_models_asked_through_another_endpoint_get_a_clear_404(before: There) -> None:
+    with pytest.raises(openai.NotFoundError, match="/v1/responses: no such path"):
+        await ask(before, 40_015, model="gpt-5-codex")
+    assert before.upstream.received == []
+
+
 HARMLESS: dict[str, Any] = {
     "temperature": 0,
     "top_p": 1,
