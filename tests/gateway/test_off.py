@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from reflexarc.gateway.health import Health
 from reflexarc.gateway.switch import Switch
-from reflexarc.lifecycle.off import FILE, entry_of, read_off, switch_off, switch_on
+from reflexarc.lifecycle.off import FILE, Off, entry_of, read_off, switch_off, switch_on
 from reflexarc.steps.errors import ConfigError
+from reflexarc.store.place import locked
 
 
 def _entry(what: Any = "all", name: str = "") -> Any:
@@ -92,7 +94,9 @@ async def test_on_needs_the_token_and_off_does_not(
     assert await _acts(gateway, desk, 6501)
 
 
-@pytest.mark.parametrize("header", ["x-forwarded-for", "origin", "forwarded"])
+@pytest.mark.parametrize(
+    "header", ["x-forwarded-for", "origin", "forwarded", "via", "x-real-ip", "host"]
+)
 async def test_who_only_passes_through_this_machine_needs_the_token_to_switch_off(
     start: Any, header: str
 ) -> None:
@@ -169,13 +173,71 @@ def test_a_file_that_cannot_be_read_means_everything_is_off(tmp_path: Path) -> N
     assert switch.off.reason("/v1", None) == "off:switch"
 
 
-def test_what_cannot_be_written_down_is_off_in_this_process(tmp_path: Path) -> None:
+async def test_what_cannot_be_written_down_is_off_in_this_process(tmp_path: Path) -> None:
     (tmp_path / ".off.json.lock").mkdir()  # so that it cannot be locked, nor written
     switch = Switch(tmp_path)
-    assert not switch.turn_off(_entry("tool", "get_order"))
+    assert not await switch.turn_off(_entry("tool", "get_order"))
     switch.look()
     assert switch.off.reason("/v1", None, "get_order") == "off:tool"
     assert switch.off.reason("/v1", None, "find_customer") is None
+
+
+def test_a_file_that_was_there_and_is_gone_means_everything_is_off(tmp_path: Path) -> None:
+    switch = Switch(tmp_path)
+    switch.look()
+    assert switch.off.reason("/v1", None) is None
+    switch_off(tmp_path, _entry("tool", "get_order"))
+    switch.look()
+    (tmp_path / FILE).unlink()
+    switch.look()
+    assert switch.off.reason("/v1", None) == "off:switch"
+    switch_on(tmp_path, "all", "", 0.0, "me")
+    switch.look()
+    assert switch.off.reason("/v1", None, "get_order") is None
+
+
+def test_everything_can_always_be_switched_off(tmp_path: Path) -> None:
+    full = Off(tuple(_entry("tool", f"tool{number}") for number in range(1000)))
+    with pytest.raises(ConfigError):
+        full.with_off(_entry("tool", "one more"))
+    (tmp_path / FILE).write_bytes(msgspec.json.encode(full))
+    switch_off(tmp_path, _entry())
+    assert any(entry.what == "all" for entry in read_off(tmp_path, 0.0).entries)
+
+
+def test_a_lock_that_is_held_is_told_and_not_waited_for_for_good(tmp_path: Path) -> None:
+    with locked(tmp_path, FILE), pytest.raises(OSError, match="lock"):
+        switch_off(tmp_path, _entry())
+
+
+async def test_off_is_looked_at_while_an_artifact_is_loaded(
+    start: Any, desk: Any, reflex_path: Any, state_dir: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "agent.reflex"
+    path.write_bytes(reflex_path.read_bytes())
+    gateway = await start(reflex=str(path), mode="live")
+
+    async def slowly() -> bool:
+        await asyncio.sleep(30)
+        return True
+
+    gateway.gateway.system1.reload = slowly
+    path.write_bytes(reflex_path.read_bytes())
+    await asyncio.sleep(1.2)
+    switch_off(state_dir, _entry())
+    await asyncio.sleep(0.5)
+    assert not await _acts(gateway, desk, 6900)
+
+
+async def test_the_native_endpoint_hears_the_header(
+    start: Any, desk: Any, reflex_path: Any
+) -> None:
+    gateway = await start(reflex=str(reflex_path), mode="live")
+    request = desk.request(6710, 4)
+    body = {"messages": request["messages"], "tools": request["tools"]}
+    answer = (await gateway.post("/api/v1/reflex", body, {"x-reflexarc": "off"})).json
+    assert (answer["decision"], answer["reason"]) == ("escalate", "off:header")
+    assert (await gateway.post("/api/v1/reflex", body, {"x-reflexarc": "of"})).status == 400
 
 
 def test_the_file_is_for_its_owner_alone_and_loses_nothing(tmp_path: Path) -> None:

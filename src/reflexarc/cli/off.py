@@ -63,7 +63,7 @@ def on(tool: str | None, reflex: str | None, state: Path | None, as_json: bool) 
     what, name = _what(tool, reflex)
     directory = state_dir(state)
     try:
-        now = switch_on(directory, what, name, time.time())
+        now = switch_on(directory, what, name, time.time(), _who())
     except OSError as error:
         raise ReflexarcError(f"off.json in {directory} cannot be written: {error}") from error
     shown = "everything" if what == "all" else f"{what} {name}"

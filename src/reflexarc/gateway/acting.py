@@ -82,11 +82,11 @@ class Acting:
             )
         )
 
-    def _switched(self, off: tuple[OffEntry, ...], on: tuple[OffEntry, ...]) -> None:
+    def _switched(self, off: tuple[OffEntry, ...], on: tuple[OffEntry, ...], on_by: str) -> None:
         for entry in off:
             self.note("off", entry.who, {"what": entry.what, "name": entry.name, "why": entry.why})
         for entry in on:
-            self.note("on", "off.json", {"what": entry.what, "name": entry.name})
+            self.note("on", on_by or "off.json", {"what": entry.what, "name": entry.name})
 
     def _health_changed(self, why: str) -> None:
         self.note("off" if why else "on", "health", {"what": "all", "name": "", "why": why})

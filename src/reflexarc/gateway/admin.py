@@ -6,8 +6,9 @@ else, needs the token of the state directory (`authorization: Bearer ...`).
 
 import hmac
 import ipaddress
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from starlette.requests import Request
@@ -21,6 +22,8 @@ from reflexarc.wire.errors import error_body, error_face
 from reflexarc.wire.json import decode_strict
 
 _MAX_BODY_BYTES = 16 * 1024
+_PASSED_ON = frozenset({"x-forwarded-for", "forwarded", "via", "x-real-ip", "origin"})
+_LOCAL_HOST = re.compile(r"(?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?")
 _FIELDS = ("tool", "reflex", "who", "why")
 
 
@@ -38,21 +41,21 @@ def admin_routes(
     async def state(request: Request) -> Response:
         return await _answered(request, token, local_may=True, work=_state)
 
-    def _off(fields: dict[str, str]) -> dict[str, Any]:
+    async def _off(fields: dict[str, str]) -> dict[str, Any]:
         what, name = _target(fields)
         entry = entry_of(what, name, time.time(), fields.get("who", "admin"), fields.get("why", ""))
-        written = acting.switch.turn_off(entry)
+        written = await acting.switch.turn_off(entry)
         return {**_said(), "written": written}
 
-    def _on(fields: dict[str, str]) -> dict[str, Any]:
+    async def _on(fields: dict[str, str]) -> dict[str, Any]:
         what, name = _target(fields)
         try:
-            acting.switch.turn_on(what, name)
+            await acting.switch.turn_on(what, name, fields.get("who", "admin"))
         except OSError as error:
             raise ConfigError(f"it stays off: {error}") from error
         return {**_said(), "written": True}
 
-    def _state(_: dict[str, str]) -> dict[str, Any]:
+    async def _state(_: dict[str, str]) -> dict[str, Any]:
         return _said()
 
     def _said() -> dict[str, Any]:
@@ -79,7 +82,7 @@ async def _answered(
     token: str,
     *,
     local_may: bool,
-    work: Callable[[dict[str, str]], dict[str, Any]],
+    work: Callable[[dict[str, str]], Awaitable[dict[str, Any]]],
 ) -> Response:
     try:
         if not (_has_token(request, token) or (local_may and _is_local(request))):
@@ -90,7 +93,7 @@ async def _answered(
                 code="no_token",
             )
             return _json(401, body)
-        return JSONResponse(work(await _fields(request)))
+        return JSONResponse(await work(await _fields(request)))
     except InputError as error:
         status, body = error_face(error)
         return _json(status, body)
@@ -142,7 +145,7 @@ def _is_local(request: Request) -> bool:
         return False
     # A proxy on this machine is local; whom it speaks for is not known to be.
     # A page in a browser on this machine is somebody else's.
-    if {"x-forwarded-for", "forwarded", "origin"} & set(request.headers):
+    if _PASSED_ON & set(request.headers) or not _LOCAL_HOST.fullmatch(request.url.netloc):
         return False
     try:
         return ipaddress.ip_address(request.client.host).is_loopback

@@ -36,7 +36,7 @@ from reflexarc.gateway.cold import cold_routes
 from reflexarc.gateway.config import GatewayConfig
 from reflexarc.gateway.doors import Door, Doors
 from reflexarc.gateway.forwarding import Exchange, Forwarder
-from reflexarc.gateway.frames import Native, Observed
+from reflexarc.gateway.frames import Native, NativeReply, Observed
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import RequestIds, own_headers
 from reflexarc.gateway.metrics import Metrics
@@ -46,6 +46,7 @@ from reflexarc.gateway.state import Tested, open_state
 from reflexarc.gateway.switch import Switch
 from reflexarc.gateway.system1 import System1
 from reflexarc.gateway.tls import upstream_context
+from reflexarc.gateway.told import told
 from reflexarc.gateway.unanswered import plain_escalation
 from reflexarc.gateway.warming import warm_up
 from reflexarc.gateway.watching import Watch
@@ -119,6 +120,7 @@ class Gateway:
             self.acting.health,
             self.system1,
             self._tested,
+            self.recorder,
             [route.reflex for route in config.route if route.reflex is not None],
             clock_s,
             lambda taken: self.acting.note("reload", "reflexarc", {"taken_over": taken}),
@@ -157,7 +159,6 @@ class Gateway:
                 transport,
                 self.config.limits.observed_bytes,
                 on_answer,
-                lambda: self.metrics.trouble("audit_skipped"),
             ),
             self.system1,
             self.acting,
@@ -289,6 +290,7 @@ class Gateway:
     async def _native(self, arrival: Arrival) -> int:
         if self._chat is None:
             raise ReflexarcError("the gateway is asked before it was started")
+        off = told(arrival.headers).off
         body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
         request = Native(
             arrival.number,
@@ -297,7 +299,7 @@ class Gateway:
             {
                 route.path: reason
                 for route in self.config.route
-                if (reason := self.acting.why_not(route)) is not None
+                if (reason := "off:header" if off else self.acting.why_not(route)) is not None
             },
             self.acting.switch.off.tools,
         )
@@ -314,11 +316,21 @@ class Gateway:
             else:
                 status, reply = got[0].status, got[1]
                 if got[0].acted is not None:
-                    self.acting.acted(
-                        got[0].reflex, got[0].acted, request.tenant.hex(), arrival.request_id
-                    )
+                    status, reply = self._acted(arrival, request, got[0], body, reply)
         await self._answer(arrival, status, reply)
         return status
+
+    def _acted(
+        self, arrival: Arrival, request: Native, said: NativeReply, body: bytes, reply: bytes
+    ) -> tuple[int, bytes]:
+        """What was switched off since it was asked is off; else it is written down first."""
+        acted = said.acted
+        route = next(route for route in self.config.route if route.path == said.reflex)
+        reason = self.acting.why_not(route, acted.tool if acted is not None else "")
+        if reason is not None or acted is None:
+            return plain_escalation(body, str(reason), self._since_ms(arrival.began_s))
+        self.acting.acted(route.path, acted, request.tenant.hex(), arrival.request_id)
+        return said.status, reply
 
     async def _answer(
         self, arrival: Arrival, status: int, body: bytes, more: Sequence[tuple[bytes, bytes]] = ()

@@ -2,6 +2,7 @@
 back and without delay for it. What it would have done tells whether the certificate still holds."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -10,32 +11,32 @@ from reflexarc.steps.errors import UpstreamError
 from reflexarc.upstream import Transport
 
 _MAX_AT_ONCE = 16
+_log = logging.getLogger("reflexarc.gateway")
 
 
 class Auditor:
     """`on_answer` gets a request's number and the copy of what System 2 answered, None where it
-    did not; `on_skipped` hears of an audit that found too many at work already."""
+    did not."""
 
     def __init__(
         self,
         transport: Transport,
         max_bytes: int,
         on_answer: Callable[[int, Copy | None], None],
-        on_skipped: Callable[[], None],
     ) -> None:
         self._transport = transport
         self._max_bytes = max_bytes
         self._on_answer = on_answer
-        self._on_skipped = on_skipped
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def ask(self, number: int, exchange: Exchange) -> None:
+    def ask(self, number: int, exchange: Exchange) -> bool:
+        """False where too many are at work already."""
         if len(self._tasks) >= _MAX_AT_ONCE:
-            self._on_skipped()
-            return
+            return False
         task = asyncio.get_running_loop().create_task(self._ask(number, exchange))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return True
 
     async def close(self) -> None:
         """Audits under way are given up."""
@@ -57,6 +58,10 @@ class Auditor:
             finally:
                 answer.release()
         except UpstreamError:
+            self._on_answer(number, None)
+            return
+        except Exception:
+            _log.exception("an audit failed")
             self._on_answer(number, None)
             return
         self._on_answer(number, copy if copy.status == 200 else None)

@@ -67,6 +67,8 @@ class ChatDesk:
         # Which route's comparison an id belongs to, and whether it is an audit's.
         self._observing: dict[int, tuple[str, bool]] = {}
         self._auditing: dict[int, tuple[str, str]] = {}
+        # Models heard thinking, by route: a process that is replaced does not know.
+        self._thinking: dict[str, set[str]] = {}
         # Upstreams that refused a forced tool_choice: they are not asked again.
         self._not_forcible: set[str] = set()
 
@@ -112,7 +114,11 @@ class ChatDesk:
 
     def tenant(self, headers: Headers) -> bytes:
         """Stands for the client's key; contexts are never shared between keys."""
-        key = header(headers, b"authorization") or header(headers, b"api-key") or b""
+        for name in (b"authorization", b"api-key", b"x-api-key"):
+            if key := header(headers, name):
+                break
+        else:
+            key = b""
         return hashlib.blake2b(key, key=self._tenant_key, digest_size=16).digest()
 
     def observed(self, number: int, observed: Observed) -> None:
@@ -120,6 +126,8 @@ class ChatDesk:
         if known is None:
             return
         route, audit = known
+        if observed.thinks:
+            self._thinking.setdefault(route, set()).add(observed.thinks)
         if audit:
             self._metrics.audit(route, observed.tool, observed.outcome)
             self._keeper.audited(number, route, observed.tool, observed.outcome)
@@ -224,8 +232,11 @@ class ChatDesk:
             by="system1", status=200, answer=answer, content_type=kind, decided=decided,
         )  # fmt: skip
         if decided.audit:
-            self._auditing[asked.number] = (route.path, decided.tool)
-            self.auditor.ask(asked.number, exchange)
+            if self.auditor.ask(asked.number, exchange):
+                self._auditing[asked.number] = (route.path, decided.tool)
+            else:
+                self._metrics.audit(route.path, decided.tool, "skipped")
+                self._keeper.audited(asked.number, route.path, decided.tool, "skipped")
         return 200
 
     async def _force(self, asked: Asked, decided: Decided, forced: bytes, arrival: Arrival) -> int:
@@ -308,6 +319,7 @@ class ChatDesk:
             canary=route.canary,
             audit=route.audit,
             tested=self._tested(route),
+            thinking=tuple(self._thinking.get(route.path, ())),
             partial=respond and route.partial == "force_tool_choice",
         )
 

@@ -44,6 +44,10 @@ class Child:
         return self._process.pid if self._process is not None else None
 
     @property
+    def is_connected(self) -> bool:
+        return self._channel is not None
+
+    @property
     def unsent_bytes(self) -> int:
         return 0 if self._channel is None else self._channel.unsent_bytes
 

@@ -65,6 +65,7 @@ class Decider:
         self._clock_s = clock_s
         self._unix_time = unix_time
         self._thinking: set[tuple[str, str]] = set()
+        self._heard = ""
         self._observing = Observing(reflexes, self.heard)
         self.conversations.moves_on = self._observing.moves_on
 
@@ -134,11 +135,16 @@ class Decider:
     def observe(self, request: Observe, body: bytes) -> Observed | None:
         """Compares what System 2 answered with what System 1 would have done; None where the
         decision is not remembered."""
-        return self._observing.observe(request, body)
+        self._heard = ""
+        observed = self._observing.observe(request, body)
+        if observed is not None and self._heard:
+            observed = msgspec.structs.replace(observed, thinks=self._heard)
+        return observed
 
     def heard(self, reflex: str, model: str) -> None:
         """System 2 answered with thinking: from now on it may want it back."""
         self._thinking.add((reflex, model))
+        self._heard = model
 
     def _draw(self, what: bytes, of: bytes) -> float:
         """In [0, 1), the same for the same, and not to be foreseen without the secret."""
@@ -242,7 +248,11 @@ class Decider:
         self, request: Decide, admission: Admission, conversation: Conversation
     ) -> str | None:
         """Why a call that could be made is left to System 2 on this route, in this session."""
-        thinks = conversation.thinking or (request.reflex, admission.model) in self._thinking
+        thinks = (
+            conversation.thinking
+            or admission.model in request.thinking
+            or (request.reflex, admission.model) in self._thinking
+        )
         if thinks and admission.model not in request.tested:
             # A turn of System 1 holds no thinking, and none is ever made up.
             return "thinking"

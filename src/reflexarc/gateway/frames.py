@@ -64,6 +64,7 @@ class Decide(msgspec.Struct, frozen=True, tag=True):
     canary: float = 1.0
     audit: float = 0.0
     tested: tuple[str, ...] = ()
+    thinking: tuple[str, ...] = ()
     partial: bool = False
 
 
@@ -119,12 +120,14 @@ class Decided(msgspec.Struct, frozen=True, tag=True):
 
 class Observed(msgspec.Struct, frozen=True, tag=True):
     """`tool` is what System 1 would have called, or where it escalated what System 2 called.
-    `predictions`: one per call of System 2's, or for its message."""
+    `thinks` names the model where its answer carried thinking. `predictions`: one per call of
+    System 2's, or for its message."""
 
     id: int
     outcome: Literal["agree", "disagree", "escalate", "unreadable"]
     tool: str
     predictions: list[Prediction] = []
+    thinks: str = ""
 
 
 class NativeReply(msgspec.Struct, frozen=True, tag=True):

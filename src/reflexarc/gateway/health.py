@@ -43,6 +43,10 @@ class Health:
         if seconds >= _LATE_S:
             self._off(f"the event loop was {seconds:.1f} s late", _LATE_OFF_S)
 
+    def blind(self, why: str) -> None:
+        """What is switched off cannot be told."""
+        self._off(why, _LATE_OFF_S)
+
     def replaced(self) -> None:
         """System 1's process died or hung."""
         now_s = self._clock_s()

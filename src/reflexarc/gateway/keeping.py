@@ -14,6 +14,7 @@ from reflexarc.gateway.told import Told
 from reflexarc.store.records import Audited, DecidedBy, Judged, Prediction, StepEnded
 
 _MAX_HELD = 4096
+_MAX_HELD_BYTES = 64 * 1024 * 1024
 
 
 class Keeper:
@@ -33,6 +34,7 @@ class Keeper:
         # Steps whose decision is still to come, and what came after them: the recorder tells
         # sessions by the order of their steps.
         self._held: OrderedDict[int, _Held] = OrderedDict()
+        self._held_bytes = 0
 
     def ended(
         self,
@@ -86,6 +88,7 @@ class Keeper:
         )
         step = _with_decision(step, decided, reason)
         self._held[number] = _Held(step, request, answer, waits=hold)
+        self._held_bytes += len(request) + len(answer)
         self._release()
 
     def decided(self, number: int, decided: Decided | None, reason: str = "") -> None:
@@ -110,9 +113,11 @@ class Keeper:
     def _release(self) -> None:
         while self._held:
             number, held = next(iter(self._held.items()))
-            if held.waits and len(self._held) <= _MAX_HELD:
+            few = len(self._held) <= _MAX_HELD and self._held_bytes <= _MAX_HELD_BYTES
+            if held.waits and few:
                 return
             del self._held[number]
+            self._held_bytes -= len(held.request) + len(held.answer)
             self._recorder.step(held.step, held.request, held.answer)
             if held.predictions is not None:
                 self._recorder.judged(Judged(number, self._gateway, held.predictions))

@@ -119,6 +119,15 @@ class Recorder:
         done, _ = await asyncio.wait([self._first_sign], timeout=within_s)
         return bool(done)
 
+    def look(self) -> None:
+        """A recorder that hangs is counted and replaced. Called a few times a second."""
+        child = self._child
+        if child is None or self._clock_s() - self._last_sign_s <= self._limits.silent_s:
+            return
+        self._unwell("silent", "the recorder gave no sign of life")
+        self._child = None
+        self._restarting = asyncio.get_running_loop().create_task(self._restart(child))
+
     async def close(self) -> None:
         """Lets the recorder write what it has, for some seconds at most."""
         self._closing = True
@@ -130,6 +139,8 @@ class Recorder:
         if child is not None:
             await child.left(_CLOSING_S)
             await child.end()
+        elif self._unwritten:
+            _log.error("%d entries of the audit trail are lost", len(self._unwritten))
 
     def step(self, ended: StepEnded, request: bytes, answer: bytes) -> None:
         self._hand_over(ended, request, answer)

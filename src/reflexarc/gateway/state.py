@@ -1,5 +1,6 @@
 """What a gateway has in its state directory: opened once, and done without where that fails."""
 
+import contextlib
 import json
 import logging
 import os
@@ -67,7 +68,11 @@ class Registered:
         unix_time: float,
         certificate_sha256: str | None = None,
     ) -> None:
-        self._path = directory / GATEWAYS / f"{os.getpid()}.json" if directory is not None else None
+        self._path = (
+            directory / GATEWAYS / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+            if directory is not None
+            else None
+        )
         self._said: dict[str, object] = {"pid": os.getpid(), "url": url, "since_unix_s": unix_time}
         if certificate_sha256 is not None:
             self._said["certificate_sha256"] = certificate_sha256
@@ -101,7 +106,9 @@ def running_gateways(directory: Path) -> list[RunningGateway]:
     for path in sorted((directory / GATEWAYS).glob("*.json")):
         try:
             one = msgspec.json.decode(path.read_bytes(), type=RunningGateway)
-            os.kill(one.pid, 0)
+            # One that lives but is somebody else's is listed too.
+            with contextlib.suppress(PermissionError):
+                os.kill(one.pid, 0)
         except (OSError, msgspec.DecodeError):
             continue
         found.append(one)

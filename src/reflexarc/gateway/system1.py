@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -70,7 +71,7 @@ class System1:
         self._on_trouble = on_trouble
         self._on_observed = on_observed
         self._hidden_variables = hidden_variables
-        self._waiting: dict[int, tuple[asyncio.Future[Any], int]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[Any], int, Child]] = {}
         self._waiting_bytes = 0
         self._last_sign_s = 0.0
         self._watch: asyncio.TimerHandle | None = None
@@ -78,7 +79,7 @@ class System1:
         self._up_since_s = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._restarting: asyncio.Task[None] | None = None
-        self._launching: tuple[Child, asyncio.Future[Ready | None]] | None = None
+        self._reloading = False
         self._closing = False
 
     @property
@@ -97,6 +98,8 @@ class System1:
             return
         self.state = "up"
         self._up_since_s = self._clock_s()
+        if not self._child.is_connected:
+            self._replace("died")
 
     async def close(self) -> None:
         """Ends the process. Decisions still awaited become None."""
@@ -147,7 +150,7 @@ class System1:
             return future
         if not self._waiting:
             self._last_sign_s = self._clock_s()
-        self._waiting[request.id] = (future, len(body))
+        self._waiting[request.id] = (future, len(body), self._child)
         self._waiting_bytes += len(body)
         if self._watch is None:
             self._watch_again(self._limits.hang_s)
@@ -158,10 +161,21 @@ class System1:
         """A process with its reflexes loaded. Raises `ArtifactError` where it does not get so far,
         `OSError` where there can be none."""
         ready: asyncio.Future[Ready | None] = asyncio.get_running_loop().create_future()
-        child = Child(
-            "reflexarc.gateway.worker", self._received, self._lost, self._hidden_variables
-        )
-        self._launching = (child, ready)
+
+        def received(head: bytes, body: bytes) -> None:
+            message = from_worker(head)
+            if not isinstance(message, Ready):
+                self._received(message, body)
+            elif not ready.done():
+                ready.set_result(message)
+
+        def lost(child: Child) -> None:
+            if not ready.done():
+                ready.set_result(None)
+            elif child is self._child and self.state == "up":
+                self._replace("died")
+
+        child = Child("reflexarc.gateway.worker", received, lost, self._hidden_variables)
         try:
             await child.launch()
             child.write(frame(self._setup))
@@ -175,14 +189,14 @@ class System1:
                     f"System 1 was not ready within {self._limits.start_s:g} s"
                 ) from error
             raise
-        finally:
-            self._launching = None
         worse = {name: why for name, why in said.unusable.items() if name not in self.unusable}
         if worse:
             self._on_trouble("artifact")
             for name, why in worse.items():
                 _log.error("route %s goes without System 1: %s", name, why)
-        if worse and self.state == "up":
+        # A file that was taken away is not to be used any longer; a broken one is a mishap.
+        gone = {one.name for one in self._setup.reflexes if not Path(one.path).exists()}
+        if worse.keys() - gone and self.state == "up":
             await child.end()
             raise ArtifactError("; ".join(worse.values()))
         self.unusable = said.unusable
@@ -191,26 +205,39 @@ class System1:
     async def reload(self) -> bool:
         """Loads every reflex anew, in a process that takes over once it is ready; until then, and
         where one that could be used no longer can, the old one goes on. Whether it took over."""
-        if self.state != "up" or self._launching is not None:
+        if self.state != "up" or self._reloading:
             return False
+        self._reloading = True
         try:
             child = await self._launch()
+            if self.state != "up":  # it died, or all was closed, in the meantime
+                await child.end()
+                return False
+            old, self._child = self._child, child
+            if not child.is_connected:
+                self._replace("died")
+            if old is not None:
+                await self._retire(old)
         except (ReflexarcError, OSError):
             return False
-        if self.state != "up":  # it died, or all was closed, in the meantime
-            await child.end()
-            return False
-        old, self._child = self._child, child
-        if old is not None:
-            await self._retire(old)
+        finally:
+            self._reloading = False
         return True
 
     async def _retire(self, old: Child) -> None:
-        """What the old process was asked it still answers."""
-        asked = [future for future, _ in self._waiting.values()]
-        if asked:
-            await asyncio.wait(asked, timeout=self._limits.hang_s)
-        await old.end()
+        """What the old process was asked it still answers, or nobody does."""
+        try:
+            asked = [future for future, _, child in self._waiting.values() if child is old]
+            if asked:
+                await asyncio.wait(asked, timeout=self._limits.hang_s)
+        finally:
+            for number, (future, size, child) in list(self._waiting.items()):
+                if child is old:
+                    del self._waiting[number]
+                    self._waiting_bytes -= size
+                    if not future.done():
+                        future.set_result(None)
+            await old.end()
 
     async def _end_process(self) -> None:
         child, self._child = self._child, None
@@ -220,29 +247,17 @@ class System1:
         if child is not None:
             await child.end()
 
-    def _received(self, head: bytes, body: bytes) -> None:
-        message = from_worker(head)
+    def _received(self, message: Decided | Observed | NativeReply, body: bytes) -> None:
         self._last_sign_s = self._clock_s()
-        if isinstance(message, Ready):
-            if self._launching is not None and not self._launching[1].done():
-                self._launching[1].set_result(message)
-            return
         if isinstance(message, Observed):
             self._on_observed(message.id, message)
             return
         waiting = self._waiting.pop(message.id, None)
         if waiting is not None:
-            future, size = waiting
+            future, size, _ = waiting
             self._waiting_bytes -= size
             if not future.done():
                 future.set_result((message, body))
-
-    def _lost(self, child: Child) -> None:
-        if self._launching is not None and child is self._launching[0]:
-            if not self._launching[1].done():
-                self._launching[1].set_result(None)
-        elif child is self._child and self.state == "up":
-            self._replace("died")
 
     def _watch_again(self, in_s: float) -> None:
         self._watch = asyncio.get_running_loop().call_later(in_s, self._look)
@@ -274,12 +289,14 @@ class System1:
             self._on_trouble("restart")
             with contextlib.suppress(ReflexarcError, OSError):  # tried again after a longer pause
                 self._child = await self._launch()
+                if not self._child.is_connected:
+                    continue
                 self.state = "up"
                 self._up_since_s = self._clock_s()
                 return
 
     def _forget_waiting(self) -> None:
         waiting, self._waiting, self._waiting_bytes = self._waiting, {}, 0
-        for future, _ in waiting.values():
+        for future, _, _ in waiting.values():
             if not future.done():
                 future.set_result(None)

@@ -2,16 +2,21 @@
 and whether its event loop still comes on time."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reflexarc.gateway.health import Health
+from reflexarc.gateway.recorder import Recorder
 from reflexarc.gateway.state import Tested
 from reflexarc.gateway.switch import Switch
 from reflexarc.gateway.system1 import System1
 
 _EVERY_S = 0.2
 _ARTIFACTS_EVERY = 5
+_FAILED_PAUSE = 60  # seconds, as artifacts are looked at once in one
+_Artifacts = list[tuple[int, int, int] | None]
+_log = logging.getLogger("reflexarc.gateway")
 
 
 class Watch:
@@ -23,6 +28,7 @@ class Watch:
         health: Health,
         system1: System1,
         tested: Tested,
+        recorder: Recorder,
         artifacts: Sequence[str],
         clock_s: Callable[[], float],
         on_reload: Callable[[bool], None],
@@ -31,39 +37,64 @@ class Watch:
         self._health = health
         self._system1 = system1
         self._tested = tested
+        self._recorder = recorder
         self._paths = [Path(artifact) for artifact in artifacts]
         self._clock_s = clock_s
         self._on_reload = on_reload
-        self._seen = self._look_at_artifacts()
+        self._seen: _Artifacts = self._look_at_artifacts()
+        self._failed: _Artifacts | None = None
         self._task: asyncio.Task[None] | None = None
+        self._reload: asyncio.Task[None] | None = None
+        self._pause = 0
 
     def start(self) -> None:
         self._switch.look()
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [task for task in (self._task, self._reload) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch(self) -> None:
         turn = 0
         while True:
             due_s = self._clock_s() + _EVERY_S
             await asyncio.sleep(_EVERY_S)
-            self._health.late(self._clock_s() - due_s)
-            self._switch.look()
             turn += 1
-            if turn % _ARTIFACTS_EVERY == 0:
-                self._tested.look()
-                await self._take_over_artifacts()
+            try:
+                self._look(turn, self._clock_s() - due_s)
+            except Exception as error:  # whatever it was: who cannot look for off is off
+                _log.exception("the switch cannot be looked at: System 1 is off")
+                self._health.blind(f"{type(error).__name__} while looking at the switch")
+
+    def _look(self, turn: int, late_s: float) -> None:
+        self._health.late(late_s)
+        self._switch.look()
+        self._recorder.look()
+        if turn % _ARTIFACTS_EVERY:
+            return
+        self._tested.look()
+        if self._pause:
+            self._pause -= 1
+        elif self._reload is None or self._reload.done():
+            # Beside this, since it takes long, and off must not wait for it.
+            self._reload = asyncio.get_running_loop().create_task(self._take_over_artifacts())
 
     async def _take_over_artifacts(self) -> None:
         now = self._look_at_artifacts()
         if now == self._seen or self._system1.state != "up":
             return
-        self._seen = now
-        self._on_reload(await self._system1.reload())
+        taken = await self._system1.reload()
+        if taken:
+            self._seen = now
+            self._failed = None
+        elif self._failed != now:
+            self._failed = now
+        else:
+            self._pause = _FAILED_PAUSE  # it was tried twice: rarely, then
+        self._on_reload(taken)
 
     def _look_at_artifacts(self) -> list[tuple[int, int, int] | None]:
         found: list[tuple[int, int, int] | None] = []

@@ -4,17 +4,13 @@ Switched off, System 1 still looks on; it only never acts. A file that cannot be
 everything off: the safe side.
 """
 
-import fcntl
-import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from reflexarc.steps.errors import ConfigError
-from reflexarc.store.place import write_private
+from reflexarc.store.place import locked, write_private
 
 FILE = "off.json"
 MAX_ENTRIES = 1_000
@@ -37,9 +33,10 @@ class OffEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Off(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that is switched off now."""
+    """Everything that is switched off now; `on_by` switched something on last."""
 
     entries: tuple[OffEntry, ...] = ()
+    on_by: str = ""
 
     def reason(self, route: str, reflex: str | None, tool: str = "") -> str | None:
         """Why System 1 may not act: `off:switch`, `off:reflex`, `off:tool`; None where it may."""
@@ -57,18 +54,24 @@ class Off(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(entry.name for entry in self.entries if entry.what == "tool")
 
     def with_off(self, entry: OffEntry) -> "Off":
-        kept = [one for one in self.entries if (one.what, one.name) != (entry.what, entry.name)]
-        if len(kept) >= MAX_ENTRIES:
+        added = self.added(entry)
+        if entry.what != "all" and len(added.entries) > MAX_ENTRIES:
             raise ConfigError(
                 f"{MAX_ENTRIES} things are switched off already: switch everything off instead"
             )
-        return Off((*kept, entry))
+        return added
 
-    def with_on(self, what: What, name: str) -> "Off":
+    def added(self, entry: OffEntry) -> "Off":
+        """The same, however many there are."""
+        kept = [one for one in self.entries if (one.what, one.name) != (entry.what, entry.name)]
+        return Off((*kept, entry), self.on_by)
+
+    def with_on(self, what: What, name: str, who: str = "") -> "Off":
         """Without that entry; `all` switches everything on again."""
         if what == "all":
-            return Off()
-        return Off(tuple(one for one in self.entries if (one.what, one.name) != (what, name)))
+            return Off((), who)
+        kept = [one for one in self.entries if (one.what, one.name) != (what, name)]
+        return Off(tuple(kept), who)
 
 
 def unreadable(why: str, now_unix_s: float) -> Off:
@@ -99,16 +102,16 @@ def entry_of(what: What, name: str, now_unix_s: float, who: str, why: str) -> Of
 
 def switch_off(directory: Path, entry: OffEntry) -> Off:
     """Adds an entry to the file. Raises `OSError` where it cannot be written."""
-    with _locked(directory):
+    with locked(directory, FILE):
         off = read_off(directory, entry.since_unix_s).with_off(entry)
         write_private(directory / FILE, msgspec.json.encode(off))
     return off
 
 
-def switch_on(directory: Path, what: What, name: str, now_unix_s: float) -> Off:
+def switch_on(directory: Path, what: What, name: str, now_unix_s: float, who: str = "") -> Off:
     """Takes an entry away, or all of them. Raises `OSError`."""
-    with _locked(directory):
-        off = read_off(directory, now_unix_s).with_on(what, name)
+    with locked(directory, FILE):
+        off = read_off(directory, now_unix_s).with_on(what, name, who)
         write_private(directory / FILE, msgspec.json.encode(off))
     return off
 
@@ -117,15 +120,3 @@ def _names(name: str, route: str, reflex: str | None) -> bool:
     if name == route:
         return True
     return reflex is not None and name in (reflex, Path(reflex).name, Path(reflex).stem)
-
-
-@contextmanager
-def _locked(directory: Path) -> Generator[None]:
-    """Two who switch at once must not undo each other."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(directory / f".{FILE}.lock", os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

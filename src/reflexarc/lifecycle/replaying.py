@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from reflexarc.store.place import write_private
+from reflexarc.store.place import locked, write_private
 
 FILE = "replay.json"
 
@@ -42,15 +42,17 @@ def tested_models(directory: Path) -> dict[str, tuple[str, ...]]:
 
 def note_passed(directory: Path, passed: Passed) -> None:
     """Adds a test, in place of an earlier one of the same model. Raises `OSError`."""
-    kept = [one for one in read_passed(directory) if not _same(one, passed)]
-    write_private(directory / FILE, msgspec.json.encode((*kept, passed)))
+    with locked(directory, FILE):
+        kept = [one for one in read_passed(directory) if not _same(one, passed)]
+        write_private(directory / FILE, msgspec.json.encode((*kept, passed)))
 
 
 def note_failed(directory: Path, upstream: str, model: str) -> None:
     """A model that fails is no longer among those that passed. Raises `OSError`."""
     failed = Passed(upstream, model, "chat", 0.0, ())
-    kept = [one for one in read_passed(directory) if not _same(one, failed)]
-    write_private(directory / FILE, msgspec.json.encode(kept))
+    with locked(directory, FILE):
+        kept = [one for one in read_passed(directory) if not _same(one, failed)]
+        write_private(directory / FILE, msgspec.json.encode(kept))
 
 
 def _same(one: Passed, other: Passed) -> bool:

@@ -1,8 +1,11 @@
 """Where a gateway keeps things: one private directory, and the secrets in it."""
 
+import fcntl
 import os
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from reflexarc.steps.errors import ConfigError
@@ -12,6 +15,7 @@ SECRET_KEY = "secret.key"
 ADMIN_TOKEN = "admin.token"
 VARIABLE = "REFLEXARC_STATE"
 _BYTES = 32
+_LOCK_ATTEMPTS, _LOCK_PAUSE_S = 40, 0.05
 
 
 def state_dir(
@@ -87,3 +91,25 @@ def write_private(path: Path, data: bytes) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def locked(directory: Path, name: str) -> Generator[None]:
+    """Two who change a file at once must not undo each other. Waits some seconds at most, then
+    raises `OSError`."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(directory / f".{name}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        for attempt in range(_LOCK_ATTEMPTS):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if attempt + 1 == _LOCK_ATTEMPTS:
+                    raise OSError(
+                        f"another process holds the lock of {directory / name}"
+                    ) from error
+                time.sleep(_LOCK_PAUSE_S)
+        yield
+    finally:
+        os.close(descriptor)

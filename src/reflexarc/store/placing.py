@@ -17,6 +17,7 @@ from reflexarc.store.reading_step import Read
 from reflexarc.store.records import StepEnded
 from reflexarc.store.schema import messages, sessions, steps
 from reflexarc.store.tombs import Tomb
+from reflexarc.store.usage import cost_usd
 
 _AT_ONCE = 400
 _SESSION_ID_BYTES = 12
@@ -125,7 +126,7 @@ class Placing:
                 "cached_tokens": read.usage.cached,
                 "completion_tokens": read.usage.completion,
                 "tokens_estimated": read.usage.estimated,
-                "cost_usd": None,
+                "cost_usd": cost_usd(read.usage, step),
                 "total_ms": step.timings_ms.get("total", 0.0),
                 "before_upstream_ms": step.timings_ms.get("before_upstream"),
                 "upstream_head_ms": step.timings_ms.get("upstream_head"),
