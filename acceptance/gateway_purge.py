@@ -313,7 +313,7 @@ class _Run:
         done = self._run("learn", "--from-store", "-o", str(self._artifact), "--max-error", "0.1")
         if done.returncode != 0:
             raise RuntimeError(f"learning from the store: {_last(done)}")
-        everywhere: set[str] = set().union(*held(self._files(), sorted(self._a.planted)).values())
+        everywhere = set[str]().union(*held(self._files(), sorted(self._a.planted)).values())
         self._lines.add(
             "4.1", "planted by tenant A, found in the store before the purge", "all",
             f"{len(everywhere)} of {len(self._a.planted)}", everywhere == self._a.planted,
@@ -409,7 +409,7 @@ class _Run:
         names = ", ".join(path.name for path in files)
         self._lines.add(
             identity, f"{when}: planted values in any file", "0, and scan finds none",
-            f"{len(set().union(*found.values()))} of {len(values)} in {names}; scan exits "
+            f"{len(set[str]().union(*found.values()))} of {len(values)} in {names}; scan exits "
             f"{scan.returncode}" + (f"; in {sorted(found)}" if found else ""),
             not found and scan.returncode == 0,
         )  # fmt: skip
@@ -422,7 +422,7 @@ class _Run:
         of_b = {one["task"] for one in self._b.sessions}
         found = {one["task"] for one in sessions} & of_b
         values = self._b.planted - purged
-        there: set[str] = set().union(*held(self._files(), sorted(values)).values())
+        there = set[str]().union(*held(self._files(), sorted(values)).values())
         self._lines.add(
             identity, "what tenant B said otherwise is there and exports",
             f"{tasks} tasks, every value", f"{len(found)} tasks, {len(there)} of {len(values)}",

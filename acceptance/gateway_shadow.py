@@ -22,7 +22,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.request import urlopen
 
 import aiohttp
@@ -155,7 +155,7 @@ def _compare_unseen(
 
 def _flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        for key, inner in value.items():
+        for key, inner in cast("dict[str, Any]", value).items():
             yield from _flat(inner, f"{at}.{key}" if at else key)
     else:
         yield at, value
