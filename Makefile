@@ -37,7 +37,7 @@ bench: .venv/.ready ## added latency over direct, beside nginx (installed where 
 accept-spine: .venv/.ready ## measure every promise, a fresh clone too (ARGS=--no-clone: without)
 	@$(BIN)/python -m acceptance.spine $(ARGS)
 
-accept-gateway: .venv/.ready ## measure what a gateway one can leave on promises (ARGS=--only safe: a part)
+accept-gateway: .venv/.ready setup-litellm ## measure what a gateway one can leave on promises (ARGS=--only safe: a part)
 	@$(BIN)/python -m acceptance.gateway $(ARGS)
 
 results: .venv/.ready ## write docs/results.md from results/*.json

@@ -260,7 +260,8 @@ def held(paths: Sequence[Path], values: Sequence[str]) -> dict[str, set[str]]:
 
 def _last(done: "subprocess.CompletedProcess[str]") -> str:
     said = (done.stdout + done.stderr).strip().splitlines()
-    return "; ".join(said[-3:])
+    # Where this run's folder lay is of no interest.
+    return re.sub(r"/\S*/", "", "; ".join(said[-3:]))
 
 
 class _Run:

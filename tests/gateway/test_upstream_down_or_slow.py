@@ -1,6 +1,8 @@
 """System 2 down, slow or breaking off: a clear error in the client's dialect, nothing lost."""
 
 import asyncio
+import contextlib
+import re
 import time
 from typing import Any
 
@@ -82,6 +84,36 @@ async def test_a_stale_pooled_connection_costs_nothing(start: Any, upstream: Any
     answer = await gateway.chat(BODY)
     assert answer.status == 200
     assert upstream.connections == 2
+
+
+async def test_several_stale_connections_cost_nothing_either(start: Any, http: Any) -> None:
+    """An upstream that closes each connection at its second request, before a byte."""
+    both = asyncio.Event()
+    asked = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(re.search(rb"content-length: (\d+)", head.lower()).group(1))  # type: ignore[union-attr]
+            await reader.readexactly(length)
+            asked += 1
+            if asked == 2:
+                both.set()
+            await both.wait()
+            writer.write(http.completion("x"))
+            await writer.drain()
+            await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        gateway = await start(upstream=f"http://127.0.0.1:{port}/v1")
+        first = await asyncio.gather(gateway.chat(BODY), gateway.chat(BODY))
+        assert [answer.status for answer in first] == [200, 200]
+        assert (await gateway.chat(BODY)).status == 200
+        assert asked == 3
 
 
 async def test_the_upstreams_own_errors_pass_unchanged(

@@ -2,7 +2,8 @@
 
 It decodes nothing, follows no redirect, keeps no cookie and reads no proxy settings from the
 environment. A request that got no byte because the connection it took from the pool had gone stale
-is sent once more; one that had a fresh connection never is, and nothing else is retried.
+is sent again, at most three times; one that had a fresh connection never is, and nothing else is
+retried.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from reflexarc.steps.errors import UpstreamError, UpstreamTimeoutError, Upstream
 # A stale pooled connection fails at once. An upstream that dies later has worked on the request,
 # perhaps billed for it, and is not asked twice.
 _STALE_WITHIN_S = 0.25
+_MOST_STALE = 3
 _WHOLE_BYTES = 1024 * 1024
 
 
@@ -132,16 +134,8 @@ class Transport:
 
         Raises an `UpstreamError`: 502, or 504 where the upstream took too long.
         """
-        began_s = self._clock()
-        first = _Try()
         try:
-            try:
-                response = await self._request(method, url, headers, body, first)
-            except (aiohttp.ServerDisconnectedError, OSError) as error:
-                late = self._clock() - began_s > _STALE_WITHIN_S
-                if first.fresh or late or not _unanswered(error):
-                    raise
-                response = await self._request(method, url, headers, body, _Try())
+            response = await self._request_on_live(method, url, headers, body)
         except TimeoutError as error:
             raise UpstreamTimeoutError(
                 f"{url.origin()} did not answer in time: {_said(error)} (limits: connect "
@@ -155,6 +149,21 @@ class Transport:
                 f"{url.origin()} answered with status {response.status}, which ends no request"
             )
         return Answer(response, str(url.origin()), self._timeouts)
+
+    async def _request_on_live(
+        self, method: str, url: yarl.URL, headers: list[tuple[str, str]], body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        """Past connections of the pool that turn out to be closed: a pool may hold several."""
+        for _ in range(_MOST_STALE):
+            began_s = self._clock()
+            trying = _Try()
+            try:
+                return await self._request(method, url, headers, body, trying)
+            except (aiohttp.ServerDisconnectedError, OSError) as error:
+                late = self._clock() - began_s > _STALE_WITHIN_S
+                if trying.fresh or late or not _unanswered(error):
+                    raise
+        return await self._request(method, url, headers, body, _Try())
 
     async def _request(
         self,
