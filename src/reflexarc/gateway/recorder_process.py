@@ -7,7 +7,7 @@ ends when its gateway does, and writes what it has before.
 import contextlib
 import logging
 import os
-import selectors
+import select
 import signal
 import socket
 import sys
@@ -22,7 +22,10 @@ from reflexarc.store import Recording
 from reflexarc.store.records import Audited, Judged, StepEnded
 
 # Requests come first, System 1 second; but it must not be starved, for then nothing acts.
-_NICENESS = 5
+_NICENESS = 10
+_REST = 2.0
+_LONGEST_REST_S = 1.0
+_MOST_AT_ONCE_BYTES = 16 * 1024 * 1024
 _decoder: msgspec.msgpack.Decoder[ToRecorder] = msgspec.msgpack.Decoder(ToRecorder)
 
 
@@ -42,26 +45,38 @@ class _Process:
         self._reader = FrameReader()
         self._recording: Recording | None = None
         self._flush_s = 0.2
-        self._due_s = 0.0
 
     def run(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._channel, selectors.EVENT_READ)
-            while True:
-                wait_s = max(0.0, self._due_s - time.monotonic()) if self._recording else None
-                chunk = b""
-                if selector.select(wait_s):
-                    chunk = self._channel.recv(1 << 18)
-                    if not chunk:
-                        break
-                    for head, body in self._reader.feed(chunk):
-                        self._take(_decoder.decode(head), body)
-                if self._recording is not None and time.monotonic() >= self._due_s:
-                    self._say()
+        """A few times a second it takes what has come, and rests in between at least as long as
+        that took, so that requests do not find it on the core they need."""
+        open_ = True
+        while open_:
+            began_s = time.monotonic()
+            open_ = self._read()
+            if self._recording is not None:
+                self._say()
+            took_s = time.monotonic() - began_s
+            if open_:
+                time.sleep(min(max(self._flush_s, _REST * took_s), _LONGEST_REST_S))
         # Nobody hears it any more, but it is kept.
         if self._recording is not None:
             self._recording.flush()
             self._recording.close()
+
+    def _read(self) -> bool:
+        """Takes what is there, up to a limit. False at the end."""
+        taken = 0
+        while taken < _MOST_AT_ONCE_BYTES:
+            wait_s = None if self._recording is None else 0.0
+            if not select.select([self._channel], [], [], wait_s)[0]:
+                return True
+            chunk = self._channel.recv(1 << 20)
+            if not chunk:
+                return False
+            taken += len(chunk)
+            for head, body in self._reader.feed(chunk):
+                self._take(_decoder.decode(head), body)
+        return True
 
     def _take(self, record: ToRecorder, body: bytes) -> None:
         if isinstance(record, RecorderSetup):
@@ -91,7 +106,6 @@ class _Process:
         if self._recording is None:
             return
         written = self._recording.flush()
-        self._due_s = time.monotonic() + self._flush_s
         self._channel.sendall(b"".join(frame_of(written)))
 
 
