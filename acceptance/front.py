@@ -5,12 +5,8 @@ is also sent requests that carry a field System 1 does not understand.
 """
 
 import asyncio
-import re
-import subprocess
-import sys
 import tempfile
-import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +16,7 @@ import msgspec
 from openai import AsyncOpenAI
 
 from acceptance.lines import Lines
+from acceptance.processes import process
 from reflexarc.bench.desk.agent import StepRun
 from reflexarc.bench.desk.record import record, run_tasks, session_of
 from reflexarc.bench.desk.world import make_task
@@ -28,8 +25,6 @@ from reflexarc.reflex import learn
 LEARN_TASKS = 60
 NEW_TASKS = 10
 MAX_ERROR = 0.10
-_REFLEXARC = (sys.executable, "-m", "reflexarc")
-_BASE = re.compile(r"http://127\.0\.0\.1:\d+")
 
 OUTSIDE: Mapping[str, Any] = {
     "tool_choice": "required",
@@ -136,7 +131,8 @@ def measure(lines: Lines) -> None:
             "none" if certified is None else f"{certified.errors} wrong in {certified.n} answers",
             certified is not None,
         )
-        with _process("sim", "--time-scale", "0", "--port", "0") as upstream:
+        with process("sim", "--time-scale", "0", "--port", "0") as simulator:
+            upstream = simulator.base
             route = f'[[route]]\nupstream = "{upstream}/v1"\nreflex = "{reflex}"\n'
             with _gateway(folder / "fresh.toml", route) as gateway:
                 asyncio.run(_fresh(lines, gateway, folder))
@@ -148,9 +144,9 @@ def measure(lines: Lines) -> None:
 
 @contextmanager
 def _gateway(config: Path, text: str) -> Generator[str]:
-    config.write_text(text)
-    with _process("serve", "--config", str(config), "--port", "0") as base:
-        yield base
+    config.write_text(f'state = "{config.with_suffix(".state")}"\n{text}')
+    with process("serve", "--config", str(config), "--port", "0") as gateway:
+        yield gateway.base
 
 
 async def _fresh(lines: Lines, gateway: str, folder: Path) -> None:
@@ -240,30 +236,3 @@ def _counted(gateway: str, label: str) -> float:
         for line in text.splitlines()
         if line.startswith("reflexarc_decisions_total{") and label in line
     )
-
-
-@contextmanager
-def _process(*arguments: str) -> Generator[str]:
-    """A command of ours on a free port; gives its base URL once it says it listens."""
-    process = subprocess.Popen(
-        (*_REFLEXARC, *arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    try:
-        assert process.stdout is not None
-        said: Sequence[str] = []
-        for line in process.stdout:
-            said = [*said, line]
-            if (found := _BASE.search(line)) is not None:
-                break
-        else:
-            raise RuntimeError(f"reflexarc {arguments[0]} did not start: {''.join(said)}")
-        # read on what it says, or a full pipe would stop it
-        threading.Thread(target=process.stdout.read, daemon=True).start()
-        yield found.group()
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

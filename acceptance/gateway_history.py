@@ -19,15 +19,9 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from acceptance.gateway_world import (
-    MAX_ERROR,
-    Process,
-    desk_reflex,
-    desk_sessions,
-    gateway_config,
-    process,
-)
+from acceptance.gateway_world import MAX_ERROR, desk_reflex, desk_sessions, gateway_config
 from acceptance.lines import Lines
+from acceptance.processes import Process, process
 from acceptance.strict_upstream import faults
 from reflexarc.bench.desk.agent import StepRun
 from reflexarc.bench.desk.record import SPECS, run_tasks
@@ -152,17 +146,7 @@ class _Agent:
                 raise _RefusedError(f"{answer.status}: {read[:300].decode(errors='replace')}")
             decision = answer.headers.get("x-reflexarc-decision", "")
             turn = answer_from_body(read, answer.headers.get("content-type", ""))
-        message: dict[str, Any] = {"role": "assistant", "content": turn.content or None}
-        if turn.calls:
-            message["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.raw},
-                }
-                for call in turn.calls
-            ]
-        return message, decision
+        return turn.as_chat(), decision
 
 
 class _RefusedError(Exception):

@@ -12,15 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from acceptance.front import NEW_TASKS, SdkSystem2
-from acceptance.gateway_world import (
-    MAX_ERROR,
-    desk_reflex,
-    desk_sessions,
-    gateway_config,
-    process,
-)
+from acceptance.gateway_world import MAX_ERROR, desk_reflex, desk_sessions, gateway_config
 from acceptance.lines import Lines
 from acceptance.litellm_proxy import ABSENT, LITELLM, litellm
+from acceptance.processes import process
 from reflexarc.bench.desk.agent import TaskRun
 from reflexarc.bench.desk.record import run_tasks
 from reflexarc.bench.desk.world import make_task

@@ -6,14 +6,8 @@ About a minute and a half of one core, niced. Nothing is timed.
 """
 
 import json
-import re
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -22,15 +16,18 @@ from openai import OpenAI
 
 from acceptance.gateway_local_cases import CHOICES, DEFINITIONS, SCHEMAS
 from acceptance.lines import Lines
+from acceptance.processes import process
 
 LEVEL = 0.01
-_BASE = re.compile(r"listens on (http://127\.0\.0\.1:\d+)")
 
 
 def measure(lines: Lines) -> None:
     """Lines 5.1 to 5.5."""
-    with _gateway() as base:
-        client: Any = OpenAI(base_url=f"{base}/v1", api_key="unused")
+    with (
+        tempfile.TemporaryDirectory(prefix="reflexarc-local-") as state,
+        process("serve", "--local", "--port", "0", "--state", state) as gateway,
+    ):
+        client: Any = OpenAI(base_url=f"{gateway.base}/v1", api_key="unused")
         _turns(lines, client)
         _schemas(lines, client)
         _choices(lines, client, "5.4", "required")
@@ -166,34 +163,6 @@ def _fits(text: str, schema: dict[str, Any]) -> bool:
     except ValueError:
         return False
     return jsonschema_rs.is_valid(schema, value)
-
-
-@contextmanager
-def _gateway() -> Generator[str]:
-    with tempfile.TemporaryDirectory(prefix="reflexarc-accept-") as state:
-        process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "reflexarc", "serve", "--local", "--port", "0",
-             "--state", state],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
-        try:
-            assert process.stdout is not None
-            said: list[str] = []
-            for line in process.stdout:
-                said.append(line)
-                if (found := _BASE.search(line)) is not None:
-                    break
-            else:
-                raise RuntimeError(f"the gateway did not start: {''.join(said)}")
-            threading.Thread(target=process.stdout.read, daemon=True).start()
-            yield found.group(1)
-        finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ tenant, by session, by day. What is planted is drawn from a seed; run alone:
 """
 
 import argparse
-import base64
 import json
 import os
 import random
@@ -20,21 +19,17 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+from acceptance.gateway_purge_world import LONGEST_HELD_S, TASKS, TOOLS, Person, upstream
 from acceptance.lines import Lines
+from acceptance.processes import REFLEXARC, Process, process
 from reflexarc.reflex.artifact import read_artifact, unpack
 from reflexarc.store.place import DATABASE
 
-_REFLEXARC = (sys.executable, "-m", "reflexarc")
-_TASKS = 60
 _PATIENCE_S = 30.0
-_LONGEST_HELD_S = 120.0
-_BASE = re.compile(r"http://127\.0\.0\.1:\d+")
-_SECOND = {"A": "get_order", "B": "get_parcel"}
 KEYS = {"A": "ACCEPTANCE_KEY_A", "B": "ACCEPTANCE_KEY_B"}
 
 
@@ -42,185 +37,6 @@ def measure(lines: Lines, seed: int) -> None:
     """Lines 4.*."""
     with tempfile.TemporaryDirectory(prefix="reflexarc-purge-") as folder:
         _Run(lines, seed, Path(folder)).measure()
-
-
-# --- what is planted ---------------------------------------------------------------------------
-
-
-class Person:
-    """Everything of one tenant: what its conversations plant, and what they are."""
-
-    def __init__(self, draw: random.Random, tenant: str) -> None:
-        self.tenant = tenant
-        self.key = f"sk-{tenant}-{_letters(draw, 24)}"
-        self.depot = f"{_letters(draw, 4).upper()} {_letters(draw, 6)} depot"
-        """What an argument takes in every task: a constant of what is learned."""
-        self.planted: set[str] = {self.depot}
-        self.sessions = [self._session(draw, number) for number in range(_TASKS)]
-
-    def _session(self, draw: random.Random, number: int) -> dict[str, Any]:
-        name = f"{_letters(draw, 7).title()} {draw.choice('ŁÖÉÑŻ')}{_letters(draw, 8)}"
-        values = {
-            "name": name,
-            "email": f"{_letters(draw, 9)}.{draw.randrange(100)}@{_letters(draw, 7)}.example",
-            "order": f"W{draw.randrange(10**8, 10**9)}",
-            "number": draw.randrange(10**10, 10**12),
-            "quoted": f'say "{_letters(draw, 9)}"\\{_letters(draw, 5)}\n\t{_letters(draw, 7)}',
-            "emoji": f"{_letters(draw, 6)} \U0001f984 {''.join(draw.choices('дзѳщ漢字', k=8))}",
-            "base64": base64.b64encode(draw.randbytes(33)).decode(),
-            "key": f"{_letters(draw, 5)}-{draw.randrange(10**6)}",
-            "system": f"desk {_letters(draw, 11)}",
-            "answer": f"Sent to {_letters(draw, 12)}.",
-            "session": f"sess-{_letters(draw, 14)}",
-            "task": f"task {_letters(draw, 14)}",
-            "result": f"{_letters(draw, 10)} road {draw.randrange(1000, 9999)}",
-        }
-        self.planted |= {str(value) for value in values.values()}
-        found = {
-            "customer": values["name"],
-            "order_id": values["order"],
-            "balance": values["number"],
-            "notes": {values["key"]: values["quoted"]},
-            "picture": values["base64"],
-            "address": values["result"],
-        }
-        order = {"order_id": values["order"], "parcel": values["emoji"], "state": "packed"}
-        turns = [
-            {"role": "system", "content": f"You help with orders of {values['system']}."},
-            {
-                "role": "user",
-                "content": f"I am {values['name']} ({values['quoted']}, {values['emoji']}): "
-                f"where is the order of {values['email']}?",
-            },
-            _calls(number, 0, "find_customer", {"email": values["email"]}),
-            {"role": "tool", "tool_call_id": f"call_{number}_0", "content": json.dumps(found)},
-            _calls(
-                number,
-                1,
-                _SECOND[self.tenant],
-                {"order_id": values["order"], "depot": self.depot},
-            ),
-            {
-                "role": "tool",
-                "tool_call_id": f"call_{number}_1",
-                "content": json.dumps(order, ensure_ascii=False),
-            },
-            {"role": "assistant", "content": values["answer"]},
-        ]
-        planted = sorted({str(value) for value in values.values()})
-        return {
-            "session": values["session"], "task": values["task"], "turns": turns,
-            "planted": planted,
-        }  # fmt: skip
-
-
-def _letters(draw: random.Random, count: int) -> str:
-    return "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=count))
-
-
-def _calls(number: int, place: int, name: str, arguments: Any) -> dict[str, Any]:
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    call = {"id": f"call_{number}_{place}", "type": "function", "function": function}
-    return {"role": "assistant", "content": None, "tool_calls": [call]}
-
-
-def _tool(name: str, arguments: Sequence[str]) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": f"Reads: {name}.",
-            "parameters": {
-                "type": "object",
-                "properties": {one: {"type": "string"} for one in arguments},
-                "required": list(arguments),
-            },
-            "x-reflexarc-effect": "read",
-        },
-    }
-
-
-_TOOLS = {
-    tenant: [_tool("find_customer", ["email"]), _tool(second, ["order_id", "depot"])]
-    for tenant, second in _SECOND.items()
-}
-
-
-# --- System 2 ----------------------------------------------------------------------------------
-
-
-@contextmanager
-def _upstream() -> Generator[tuple[str, dict[str, Any], threading.Event]]:
-    """A server that answers each request with the turn that is filed under its `x-turn`; one with
-    `x-hold` once the event is set."""
-    filed: dict[str, Any] = {}
-    go_on = threading.Event()
-
-    class Answering(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            if self.headers.get("x-hold"):
-                go_on.wait(_LONGEST_HELD_S)
-            choice = {
-                "index": 0, "message": filed[self.headers["x-turn"]], "finish_reason": "stop"
-            }  # fmt: skip
-            body = json.dumps({"object": "chat.completion", "choices": [choice]}).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", filed, go_on
-    finally:
-        go_on.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-@contextmanager
-def _gateway(config: Path) -> Generator[tuple[str, list[str]]]:
-    """`reflexarc serve`: where it listens, and the lines it says. Ended in the end, so that all is
-    written."""
-    process = subprocess.Popen(
-        (*_REFLEXARC, "serve", "--config", str(config), "--port", "0"),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    said: list[str] = []
-    reader: threading.Thread | None = None
-    try:
-        assert process.stdout is not None
-        base = ""
-        for line in process.stdout:
-            said.append(line)
-            if (found := _BASE.search(line)) is not None:
-                base = found.group()
-                break
-        if not base:
-            raise RuntimeError(f"the gateway did not start: {''.join(said)[-1000:]}")
-        reader = threading.Thread(target=said.extend, args=(process.stdout,), daemon=True)
-        reader.start()
-        yield base, said
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if reader is not None:
-            reader.join(timeout=5)
 
 
 # --- looking -----------------------------------------------------------------------------------
@@ -282,14 +98,14 @@ class _Run:
         self._go_on = threading.Event()
 
     def measure(self) -> None:
-        with _upstream() as (url, self._filed, self._go_on):
+        with upstream() as (url, self._filed, self._go_on):
             self._record_and_learn(url)
-            with _gateway(self._config(url, "live")) as (self._base, said):
+            with self._gateway(url, "live") as gateway:
                 self._by_tenant()
                 self._by_session()
                 self._by_day()
         log = self._folder / "gateway.log"
-        log.write_text("".join(said))
+        log.write_text("".join(gateway.said))
         planted = sorted(self._a.planted | self._b.planted)
         aloud = held([log], planted).get(log.name, set())
         self._lines.add(
@@ -306,10 +122,17 @@ class _Run:
         )
         return config
 
+    @contextmanager
+    def _gateway(self, url: str, mode: str) -> Generator[Process]:
+        config = self._config(url, mode)
+        with process("serve", "--config", str(config), "--port", "0") as gateway:
+            self._base = gateway.base
+            yield gateway
+
     def _record_and_learn(self, url: str) -> None:
-        with _gateway(self._config(url, "shadow")) as (self._base, _):
+        with self._gateway(url, "shadow"):
             for person in (self._a, self._b):
-                for number in range(_TASKS):
+                for number in range(TASKS):
                     self._play(person, number)
         done = self._run("learn", "--from-store", "-o", str(self._artifact), "--max-error", "0.1")
         if done.returncode != 0:
@@ -347,7 +170,7 @@ class _Run:
             done.returncode == 0 and on_its_way and "learned again" in done.stdout,
         )  # fmt: skip
         self._none_left("4.5", "after the purge by tenant", sorted(self._a.planted))
-        self._others_stay("4.6", _TASKS, set())
+        self._others_stay("4.6", TASKS, set())
         # A asks once more: what it says is recorded again, but System 1 has nothing for it.
         decision, said = self._until(self._a, lambda decision: "; act" not in decision)
         self._lines.add(
@@ -368,7 +191,7 @@ class _Run:
             done.returncode == 0,
         )  # fmt: skip
         self._none_left("4.8s", "after the purge by session", one["planted"])
-        self._others_stay("4.8t", _TASKS - 1, set(one["planted"]))
+        self._others_stay("4.8t", TASKS - 1, set(one["planted"]))
 
     def _by_day(self) -> None:
         done = self._run("store", "purge", "--before", "2200-01-01", "--yes")
@@ -439,7 +262,7 @@ class _Run:
 
     def _run(self, *command: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            (*_REFLEXARC, *command), capture_output=True, text=True, env=self._environment
+            (*REFLEXARC, *command), capture_output=True, text=True, env=self._environment
         )
 
     def _play(self, person: Person, number: int) -> None:
@@ -464,7 +287,7 @@ class _Run:
         turn = f"{person.tenant}:{number}:{place}"
         self._filed[turn] = one["turns"][place]
         body = {
-            "model": "m", "messages": one["turns"][:place], "tools": _TOOLS[person.tenant]
+            "model": "m", "messages": one["turns"][:place], "tools": TOOLS[person.tenant]
         }  # fmt: skip
         request = Request(
             f"{self._base}/v1/chat/completions",
@@ -478,7 +301,7 @@ class _Run:
                 **(more or {}),
             },
         )
-        with urlopen(request, timeout=_LONGEST_HELD_S + 30) as answer:
+        with urlopen(request, timeout=LONGEST_HELD_S + 30) as answer:
             return answer.headers["x-reflexarc-decision"] or "", answer.read().decode()
 
 

@@ -18,20 +18,18 @@ import msgspec
 
 from acceptance.gateway_world import (
     MAX_ERROR,
-    REFLEXARC,
     Answered,
-    Process,
     ask,
     called,
     desk_reflex,
     desk_sessions,
     gateway_config,
     load,
-    process,
     request_of,
     state_of,
 )
 from acceptance.lines import Lines
+from acceptance.processes import REFLEXARC, Process, process
 from reflexarc.bench.desk.schemas import READ_TOOLS, TOOLS
 from reflexarc.steps import Session
 

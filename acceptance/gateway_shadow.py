@@ -13,13 +13,10 @@ out of the comparison of `sessions` and of what is per session; everything else 
 import asyncio
 import gzip
 import json
-import re
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -30,6 +27,7 @@ import msgspec
 from aiohttp import web
 
 from acceptance.lines import Lines
+from acceptance.processes import REFLEXARC, process
 from reflexarc.reflex import learn
 from reflexarc.steps.items import decision_items
 from reflexarc.traces import read_sessions, split_sessions
@@ -37,8 +35,6 @@ from reflexarc.traces import read_sessions, split_sessions
 SESSIONS = Path(__file__).resolve().parents[2] / "shared" / "data" / "sessions"
 SHARE_TOLERANCE = 1e-6
 """Shares are rounded to six digits on both sides; counts must be equal."""
-_REFLEXARC = (sys.executable, "-m", "reflexarc")
-_BASE = re.compile(r"http://127\.0\.0\.1:\d+")
 _CONCURRENCY = 2
 _UPSTREAM_S = 0.005
 _MOST_BEHIND = 100
@@ -169,7 +165,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _report(folder: Path, *more: str) -> Any:
     done = subprocess.run(
-        (*_REFLEXARC, "report", "--json", "--state", str(folder / "state"), *more),
+        (*REFLEXARC, "report", "--json", "--state", str(folder / "state"), *more),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return json.loads(done.stdout)
@@ -178,7 +174,7 @@ def _report(folder: Path, *more: str) -> Any:
 def _eval(folder: Path, sessions: Path) -> Any:
     figures = folder / "eval.json"
     subprocess.run(
-        (*_REFLEXARC, "eval", str(folder / "it.reflex"), str(sessions), "--json", str(figures)),
+        (*REFLEXARC, "eval", str(folder / "it.reflex"), str(sessions), "--json", str(figures)),
         capture_output=True, check=True,
     )  # fmt: skip
     return json.loads(figures.read_text())
@@ -194,7 +190,8 @@ async def _replay(folder: Path, learned_from: Sequence[Any], new: Sequence[Any])
         f'[[route]]\nupstream = "{url}"\nreflex = "{folder / "it.reflex"}"\n'
     )
     try:
-        with _gateway(config) as base:
+        with process("serve", "--config", str(config), "--port", "0") as gateway:
+            base = gateway.base
             async with aiohttp.ClientSession() as client:
                 asked = await _part(client, base, learned_from, 0, 0)
                 # A moment in which no step begins.
@@ -353,36 +350,6 @@ def _deltas(turn: Any) -> Iterator[Any]:
         middle = len(arguments) // 2
         for part in (arguments[:middle], arguments[middle:]):
             yield {"tool_calls": [{"index": at, "function": {"arguments": part}}]}
-
-
-@contextmanager
-def _gateway(config: Path) -> Generator[str]:
-    """`reflexarc serve`, ended in the end, so that all is written."""
-    process = subprocess.Popen(
-        (*_REFLEXARC, "serve", "--config", str(config), "--port", "0"),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    said: list[str] = []
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            said.append(line)
-            if (found := _BASE.search(line)) is not None:
-                break
-        else:
-            raise RuntimeError("the gateway did not start")
-        more = process.stdout
-        threading.Thread(target=lambda: said.extend(more), daemon=True).start()
-        yield found.group()
-    except RuntimeError as error:
-        raise RuntimeError(f"{error}; the gateway said: {''.join(said)[-1000:]}") from error
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def main() -> None:

@@ -1,19 +1,11 @@
-"""What the parts of `make accept-gateway` have in common: processes of ours, the returns desk and
-a reflex learned from it, a client that counts."""
+"""What the parts of `make accept-gateway` have in common: the returns desk and a reflex learned
+from it, configurations, a client that counts."""
 
 import asyncio
-import os
-import re
-import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 import aiohttp
 import msgspec
@@ -22,70 +14,8 @@ from reflexarc.bench.desk.record import record, session_of
 from reflexarc.reflex import Reflex, learn
 from reflexarc.steps import Message, Session
 
-REFLEXARC = (sys.executable, "-m", "reflexarc")
 LEARN_TASKS = 60
 MAX_ERROR = 0.10
-_BASE = re.compile(r"https?://127\.0\.0\.1:\d+")
-
-
-class Process:
-    """A running command of ours, at `base`; `said` is what it printed."""
-
-    def __init__(self, process: "subprocess.Popen[str]", base: str) -> None:
-        self.process = process
-        self.base = base
-
-    def children(self) -> dict[str, int]:
-        """Its own processes by the last word of their module."""
-        pid = self.process.pid
-        found: dict[str, int] = {}
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            command = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
-            if "-m" in command:
-                found[command[command.index("-m") + 1].rsplit(".", 1)[-1]] = int(child)
-        return found
-
-    def metrics(self) -> dict[str, float]:
-        with urlopen(f"{self.base}/metrics", timeout=10) as response:
-            lines = response.read().decode().splitlines()
-        pairs = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
-        return {name: float(value) for name, value in pairs}
-
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        request = Request(
-            f"{self.base}{path}", msgspec.json.encode(body), {"content-type": "application/json"}
-        )
-        with urlopen(request, timeout=10) as response:
-            return msgspec.json.decode(response.read())
-
-
-@contextmanager
-def process(*arguments: str, environment: Mapping[str, str] | None = None) -> Generator[Process]:
-    """A command of ours on a free port, once it says where it listens."""
-    running = subprocess.Popen(
-        (*REFLEXARC, *arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, **(environment or {})},
-    )  # fmt: skip
-    try:
-        assert running.stdout is not None
-        said: list[str] = []
-        for line in running.stdout:
-            said.append(line)
-            if (found := _BASE.search(line)) is not None:
-                break
-        else:
-            raise RuntimeError(f"reflexarc {arguments[0]} did not start: {''.join(said)}")
-        # read on what it says, or a full pipe would stop it
-        threading.Thread(target=running.stdout.read, daemon=True).start()
-        yield Process(running, found.group())
-    finally:
-        running.send_signal(signal.SIGCONT)
-        running.terminate()
-        try:
-            running.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            running.wait()
 
 
 def gateway_config(

@@ -37,11 +37,14 @@ def simulator(
 
 @contextmanager
 def gateway(upstream: str, reflex: Path, max_error: float, log: Path) -> Generator[str]:
-    """The gateway in live mode before an upstream; gives its base URL once it is ready."""
+    """The gateway in live mode before an upstream; gives its base URL once it is ready. What it
+    keeps lies beside its log, not with the user's own; what its System 2 is asked is the agent's
+    alone, without audits."""
     port = _free_port()
     command = ("serve", "--upstream", upstream, "--reflex", str(reflex), "--mode", "live")
     limits = ("--max-error", str(max_error), "--port", str(port))
-    with _child((*command, *limits), log) as process:
+    apart = ("--state", str(log.with_suffix(".state")), "--audit", "0")
+    with _child((*command, *limits, *apart), log) as process:
         for _ in _until_ready(process, log):
             if _answers(port, "/readyz"):
                 yield f"http://127.0.0.1:{port}/v1"
