@@ -95,8 +95,9 @@ async def test_several_stale_connections_cost_nothing_either(start: Any, http: A
         nonlocal asked
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
-            length = int(re.search(rb"content-length: (\d+)", head.lower()).group(1))  # type: ignore[union-attr]
-            await reader.readexactly(length)
+            found = re.search(rb"content-length: (\d+)", head.lower())
+            assert found is not None
+            await reader.readexactly(int(found.group(1)))
             asked += 1
             if asked == 2:
                 both.set()

@@ -1,10 +1,10 @@
 """Writing what is handed over, whatever happens to the store."""
 
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -172,13 +172,24 @@ def test_a_broken_file_is_a_fault(tmp_path: Path) -> None:
     recording.close()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_one_may_not_write_to_is_a_fault(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        assert at(tmp_path).flush().fault
-    finally:
-        tmp_path.chmod(0o700)
+def test_a_folder_one_may_not_write_to_is_a_fault() -> None:
+    """In a child that gives up being root, where it is: root may write anywhere."""
+    code = """
+import os, sys
+from pathlib import Path
+from tests.store.stepping import at
+mine, closed = Path(sys.argv[1]) / "mine", Path(sys.argv[1]) / "closed"
+assert at(mine).flush().fault == ""  # also loads all that is needed
+closed.mkdir(mode=0o555)
+if os.geteuid() == 0:
+    os.setegid(65534)
+    os.seteuid(65534)
+fault = at(closed).flush().fault
+assert "ermission" in fault or "unable to open" in fault or "readonly" in fault, fault
+"""
+    with tempfile.TemporaryDirectory(prefix="reflexarc-closed-") as folder:
+        Path(folder).chmod(0o755)
+        subprocess.run([sys.executable, "-c", code, folder], check=True, timeout=60)
 
 
 def test_a_place_that_cannot_be_made_is_a_fault(tmp_path: Path) -> None:

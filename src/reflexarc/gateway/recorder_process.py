@@ -1,7 +1,7 @@
 """The recorder's process, `python -m reflexarc.gateway.recorder_process FD`; a gateway starts it.
 
-It takes frames from the socket FD as they come and writes them together, a few times a second. It
-ends when its gateway does, and writes what it has before.
+A few times a second it takes the frames that have come on the socket FD, reads them and writes them
+together. It ends when its gateway does, and writes what it has before.
 """
 
 import contextlib
@@ -23,6 +23,7 @@ from reflexarc.store.records import Audited, Judged, StepEnded
 
 # Requests come first, System 1 second; but it must not be starved, for then nothing acts.
 _NICENESS = 10
+# It rests so many times as long as it worked, but never longer than this.
 _REST = 2.0
 _LONGEST_REST_S = 1.0
 _MOST_AT_ONCE_BYTES = 16 * 1024 * 1024

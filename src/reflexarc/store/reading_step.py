@@ -60,7 +60,7 @@ def read_step(step: StepEnded, request: bytes, answer: bytes) -> Read | None:
         tools=bytes(members.get("tools", b"")),
         model=model[:_MAX_NAME] if isinstance(model, str) else "",
         answer=Message("assistant", whole.content, whole.calls) if whole is not None else None,
-        content=_chat(whole) if whole is not None else "",
+        content=msgspec.json.encode(whole.as_chat()).decode() if whole is not None else "",
         usage=usage,
     )
 
@@ -69,17 +69,3 @@ def _generated_bytes(turn: Answer | None) -> int:
     if turn is None:
         return 0
     return len(turn.content.encode()) + sum(len(c.name) + len(c.raw) for c in turn.calls)
-
-
-def _chat(turn: Answer) -> str:
-    message: dict[str, Any] = {"role": "assistant", "content": turn.content or None}
-    if turn.calls:
-        message["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.raw},
-            }
-            for call in turn.calls
-        ]
-    return msgspec.json.encode(message).decode()

@@ -30,6 +30,20 @@ class Answer(msgspec.Struct, frozen=True):
     complete: bool
     thinking: bool = False
 
+    def as_chat(self) -> dict[str, Any]:
+        """The turn as a message of a history: its calls as they were written, no thinking."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.content or None}
+        if self.calls:
+            message["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.raw},
+                }
+                for call in self.calls
+            ]
+        return message
+
 
 def plain_bytes(data: bytes, content_encoding: str) -> bytes:
     """The body with its `content-encoding` undone: identity, gzip or deflate.
