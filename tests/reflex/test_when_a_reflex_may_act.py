@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from reflexarc.reflex import Decision, Reflex, evaluate, learn, outcomes
+from reflexarc.reflex.fork import fork
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
 from reflexarc.steps import Message, Session, ToolSpec
@@ -205,3 +206,21 @@ def test_a_tool_that_is_only_guessed_to_read_never_acts() -> None:
     for wrong in ("trak_parcel", "refund_order"):
         with pytest.raises(ArtifactError, match=wrong):
             guessed.with_effects({wrong: "read"})
+
+
+def test_a_context_is_ranked_anew_once_it_goes_on_or_other_tools_are_offered(
+    parcel_reflex: Reflex,
+) -> None:
+    session = parcels.session(700)
+    context = parcel_reflex.context()
+    context.extend(session.messages[:4])
+    offered = {tool.name for tool in parcels.TOOLS}
+    first = parcel_reflex.predictor.rank(context, offered)
+    assert parcel_reflex.predictor.rank(context, set(offered)) is first
+    fewer = parcel_reflex.predictor.rank(context, offered - {first.calls[0].name})
+    assert first.calls[0].name not in {call.name for call in fewer.calls}
+    other = fork(context)
+    context.append_call(session.messages[4].tool_calls[0])
+    assert parcel_reflex.predictor.rank(context, offered) is not first
+    again = parcel_reflex.predictor.rank(other, offered)
+    assert [call.key for call in again.calls] == [call.key for call in first.calls]

@@ -169,6 +169,8 @@ class Observing:
             item = Item(0, context.length, position, calls[position:])
             ranking, decision = decide_item(reflex, context, offered, model=waiting.model)
             cpu_ms = (self._cpu_s() - began_s) * 1e3
+            if position == 0:  # most of the work was done when it was decided
+                cpu_ms += waiting.decided.decide_ms
             one = judge_item(reflex, context, item, offered, ranking, decision, levels)
             found.append(
                 Prediction(

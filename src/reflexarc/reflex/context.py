@@ -91,6 +91,8 @@ class Context:
         self.opaque = False
         self.seen: list[Seen] = []
         self.memo = Memo()
+        # The last ranking made of it: by whom, of what, and itself.
+        self.ranked: tuple[object, object, object] | None = None
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
         self.unanswered_calls = 0

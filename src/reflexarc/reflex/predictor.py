@@ -1,7 +1,7 @@
 """Ranks the calls System 2 could make next: which tool, then its arguments by beam search."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +119,16 @@ class Predictor:
         self.classes = ("", *(tool.name for tool in sources.tools))
 
     def rank(self, context: Context, offered: Collection[str] | None = None) -> Ranking:
-        """Rank the calls to tools that are offered (None: to any tool)."""
+        """Rank the calls to tools that are offered (None: to any tool). Asked again before the
+        context goes on (to decide, then to compare) it gives what it gave."""
+        asked = (context.event, context.length, None if offered is None else frozenset(offered))
+        if context.ranked is not None and context.ranked[:2] == (self, asked):
+            return cast(Ranking, context.ranked[2])
+        ranking = self._rank(context, offered)
+        context.ranked = (self, asked, ranking)
+        return ranking
+
+    def _rank(self, context: Context, offered: Collection[str] | None) -> Ranking:
         vector = self.features.vector(context)
         probabilities = self.tool_forest.probabilities(vector[None, :])[0]
         if offered is not None:
