@@ -349,7 +349,7 @@ class Gateway:
     def _observed(self, number: int, observed: Observed) -> None:
         if self._chat is not None:
             # After what waits for the decision itself: both may have come in one read.
-            asyncio.get_running_loop().call_soon(self._chat.observed, number, observed)
+            asyncio.get_running_loop().call_soon(self._chat.comparing.observed, number, observed)
 
     def _since_ms(self, began_s: float) -> float:
         return (self._clock_s() - began_s) * 1e3

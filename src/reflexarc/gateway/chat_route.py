@@ -12,19 +12,20 @@ from reflexarc.gateway.acting import Acting
 from reflexarc.gateway.asgi import Arrival, Headers, header, send_whole
 from reflexarc.gateway.auditing import Auditor
 from reflexarc.gateway.checking import check_object
+from reflexarc.gateway.comparing import Comparing
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.forwarding import Copy, Exchange, Forwarder
-from reflexarc.gateway.frames import Decide, Decided, Observe, Observed
+from reflexarc.gateway.frames import Decide, Decided
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import cost_label, decision_label, escalation_label, own_headers
 from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.shadow import Shadow
 from reflexarc.gateway.system1 import System1
 from reflexarc.gateway.told import Told, told
 from reflexarc.upstream import forwarded_request_headers
 from reflexarc.wire.tool_choice import with_tool_choice
 
 _HAND_OVER_AFTER_S = 0.002
-_MAX_OBSERVING = 4096
 
 
 class Asked(NamedTuple):
@@ -63,12 +64,8 @@ class ChatDesk:
         self._clock_s = clock_s
         self._tenant_key = tenant_key
         self._tested = tested
-        self.auditor = auditor_of(self._audit_answered)
-        # Which route's comparison an id belongs to, and whether it is an audit's.
-        self._observing: dict[int, tuple[str, bool]] = {}
-        self._auditing: dict[int, tuple[str, str]] = {}
-        # Models heard thinking, by route: a process that is replaced does not know.
-        self._thinking: dict[str, set[str]] = {}
+        self.comparing = Comparing(system1, keeper, metrics)
+        self.auditor = auditor_of(self.comparing.audit_answered)
         # Upstreams that refused a forced tool_choice: they are not asked again.
         self._not_forcible: set[str] = set()
 
@@ -121,20 +118,6 @@ class ChatDesk:
             key = b""
         return hashlib.blake2b(key, key=self._tenant_key, digest_size=16).digest()
 
-    def observed(self, number: int, observed: Observed) -> None:
-        known = self._observing.pop(number, None)
-        if known is None:
-            return
-        route, audit = known
-        if observed.thinks:
-            self._thinking.setdefault(route, set()).add(observed.thinks)
-        if audit:
-            self._metrics.audit(route, observed.tool, observed.outcome)
-            self._keeper.audited(number, route, observed.tool, observed.outcome)
-            return
-        self._metrics.shadow(route, observed.tool, observed.outcome)
-        self._keeper.judged(number, observed.predictions)
-
     async def _pass_on(self, asked: Asked, arrival: Arrival, reason: str = "") -> int:
         """To System 2, without System 1."""
         exchange = asked.exchange
@@ -147,7 +130,7 @@ class ChatDesk:
     async def _look_on(self, asked: Asked, arrival: Arrival, obstacle: str = "") -> int:
         """To System 2, System 1 looking on. `obstacle` is why it may not act in live mode."""
         route, exchange = asked.route, asked.exchange
-        shadow = _Shadow(self._limits.observed_bytes, self.without_decision)
+        shadow = Shadow(self._limits.observed_bytes, self.without_decision)
         request = self._request(asked, respond=False)
 
         def hand_over() -> None:
@@ -178,7 +161,7 @@ class ChatDesk:
             reason = reason or self.without_decision()
         self._keep(asked, status, shadow.decided, reason, hold=not shadow.is_decided)
         if shadow.may_come:
-            self._observe(asked, status, audit=False)
+            self.comparing.show(asked.number, route.path, status, exchange.copy)
         return status
 
     async def _live(self, asked: Asked, arrival: Arrival) -> int:
@@ -207,7 +190,7 @@ class ChatDesk:
         status = await self._forwarder.forward(exchange, arrival)
         self._keep(asked, status, decided, reason)
         if decided is not None:
-            self._observe(asked, status, audit=False)
+            self.comparing.show(asked.number, route.path, status, exchange.copy)
         return status
 
     async def _act(self, asked: Asked, decided: Decided, answer: bytes, arrival: Arrival) -> int:
@@ -232,11 +215,8 @@ class ChatDesk:
             by="system1", status=200, answer=answer, content_type=kind, decided=decided,
         )  # fmt: skip
         if decided.audit:
-            if self.auditor.ask(asked.number, exchange):
-                self._auditing[asked.number] = (route.path, decided.tool)
-            else:
-                self._metrics.audit(route.path, decided.tool, "skipped")
-                self._keeper.audited(asked.number, route.path, decided.tool, "skipped")
+            taken = self.auditor.ask(asked.number, exchange)
+            self.comparing.audit(asked.number, route.path, decided.tool, taken=taken)
         return 200
 
     async def _force(self, asked: Asked, decided: Decided, forced: bytes, arrival: Arrival) -> int:
@@ -259,39 +239,6 @@ class ChatDesk:
         self._count(route, (decided, b""))
         self._keep(asked, status, decided, "")
         return status
-
-    def _audit_answered(self, number: int, copy: Copy | None) -> None:
-        known = self._auditing.pop(number, None)
-        if known is None:
-            return
-        route, tool = known
-        if copy is None or copy.body is None:
-            self._metrics.audit(route, tool, "upstream_failed")
-            self._keeper.audited(number, route, tool, "upstream_failed")
-            return
-        self._show(number, route, 200, copy, copy.body, audit=True)
-
-    def _observe(self, asked: Asked, status: int, *, audit: bool) -> None:
-        """Shows System 1 what System 2 answered."""
-        copy = asked.exchange.copy
-        if copy is not None and copy.body is not None:
-            self._show(asked.number, asked.route.path, status, copy, copy.body, audit=audit)
-
-    def _show(
-        self, number: int, route: str, status: int, copy: Copy, body: bytes, *, audit: bool
-    ) -> None:
-        self._observing[number] = (route, audit)
-        self._system1.observe(
-            Observe(
-                id=number,
-                status=status,
-                content_type=copy.content_type,
-                content_encoding=copy.content_encoding,
-            ),
-            body,
-        )
-        while len(self._observing) > _MAX_OBSERVING:  # comparisons a lost process never answered
-            del self._observing[next(iter(self._observing))]
 
     def _keep(
         self, asked: Asked, status: int, decided: Decided | None, reason: str, *, hold: bool = False
@@ -319,7 +266,7 @@ class ChatDesk:
             canary=route.canary,
             audit=route.audit,
             tested=self._tested(route),
-            thinking=tuple(self._thinking.get(route.path, ())),
+            thinking=self.comparing.thinking(route.path),
             partial=respond and route.partial == "force_tool_choice",
         )
 
@@ -359,39 +306,6 @@ class ChatDesk:
     def _escalate(self, route: Route, exchange: Exchange, reason: str) -> None:
         exchange.label = _fixed(escalation_label(route.mode, reason))
         self._metrics.decision(route.path, route.mode, "escalate", reason, 0.0)
-
-
-class _Shadow:
-    """The decision on a request that is already on its way, and a copy of its answer."""
-
-    def __init__(self, observed_bytes: int, without: Callable[[], str]) -> None:
-        self.without = without
-        self.decision: asyncio.Future[tuple[Decided, bytes] | None] | None = None
-        self.copy = Copy(observed_bytes)
-
-    @property
-    def is_decided(self) -> bool:
-        return self.decision is not None and self.decision.done()
-
-    @property
-    def decided(self) -> Decided | None:
-        """The decision, if it is there already."""
-        got = self.decision.result() if self.decision is not None and self.is_decided else None
-        return got[0] if got is not None else None
-
-    @property
-    def may_come(self) -> bool:
-        """Whether there is, or still may be, a decision to compare with."""
-        decision = self.decision
-        return decision is not None and not (decision.done() and decision.result() is None)
-
-    def label(self) -> bytes:
-        if self.decision is None or not self.decision.done():
-            return decision_label("shadow", None)
-        got = self.decision.result()
-        if got is None:
-            return escalation_label("shadow", self.without())
-        return decision_label("shadow", got[0])
 
 
 def _fixed(label: bytes) -> Callable[[], bytes]:

@@ -88,6 +88,7 @@ def examine_tls(tls: Tls) -> tuple[ssl.SSLContext | None, list[Finding]]:
 
 
 def examine_install() -> list[Finding]:
+    """Versions, and the libraries without which some command does not work."""
     version = ".".join(map(str, sys.version_info[:3]))
     found = [Finding("ok", "install", f"reflexarc {__version__}, Python {version}")]
     needed: tuple[tuple[str, Level, str], ...] = (

@@ -31,6 +31,7 @@ _decoder: msgspec.msgpack.Decoder[ToRecorder] = msgspec.msgpack.Decoder(ToRecord
 
 
 def main() -> None:
+    """Runs until the gateway is gone."""
     # An interrupt from the terminal reaches the whole group; the gateway decides when to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):

@@ -7,6 +7,7 @@ from reflexarc.gateway.state import State
 
 
 def system1_setup(config: GatewayConfig, loader: str | None, secret: bytes) -> Setup:
+    """`loader` replaces how reflexes are loaded (None: as ever); `secret` keys what is drawn."""
     return Setup(
         reflexes=[
             ReflexSource(route.path, route.reflex, loader or DEFAULT_LOADER, dict(route.effects))
@@ -21,6 +22,7 @@ def system1_setup(config: GatewayConfig, loader: str | None, secret: bytes) -> S
 
 
 def recorder_setup(config: GatewayConfig, state: State, name: str) -> RecorderSetup | None:
+    """None where there is no state directory: then nothing is recorded. `name` is the process's."""
     if state.database is None:
         return None
     return RecorderSetup(

@@ -17,6 +17,8 @@ _name = re.compile(rb"[\x20-\x7e\x80-\xff]{1,%d}" % MAX_NAME_BYTES)
 
 
 class Told(msgspec.Struct, frozen=True):
+    """Nothing of it where the client said nothing."""
+
     off: bool = False
     session: str | None = None
     task: str | None = None

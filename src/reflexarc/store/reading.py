@@ -33,6 +33,8 @@ class Stats(msgspec.Struct, frozen=True):
 
 
 class RouteStats(msgspec.Struct, frozen=True):
+    """Counts of one route; `system1` of the steps that System 1 answered."""
+
     route: str
     sessions: int
     steps: int
@@ -54,6 +56,8 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def stats(connection: Connection) -> Stats:
+    """How much is kept, since when, decided by whom."""
+
     def number(query: Select[Any]) -> int:
         return int(connection.execute(query).scalar() or 0)
 

@@ -32,6 +32,7 @@ def carries_thinking(turn: Mapping[str, Any]) -> bool:
 
 
 def is_thinking_part(kind: str) -> bool:
+    """Whether a content part of this type holds thinking."""
     return kind in _PART_TYPES
 
 

@@ -136,11 +136,14 @@ class Chunks:
 
 
 def models(created_s: int) -> bytes:
-    model = {"id": MODEL, "object": "model", "created": created_s, "owned_by": "reflexarc-local"}
-    return msgspec.json.encode({"object": "list", "data": [model]})
+    """The body of `GET /v1/models`; `created_s` is Unix time."""
+    return msgspec.json.encode({"object": "list", "data": [_model(created_s)]})
 
 
 def model(created_s: int) -> bytes:
-    return msgspec.json.encode(
-        {"id": MODEL, "object": "model", "created": created_s, "owned_by": "reflexarc-local"}
-    )
+    """The body of `GET /v1/models/ID`."""
+    return msgspec.json.encode(_model(created_s))
+
+
+def _model(created_s: int) -> dict[str, Any]:
+    return {"id": MODEL, "object": "model", "created": created_s, "owned_by": "reflexarc-local"}

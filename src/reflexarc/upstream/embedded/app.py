@@ -33,6 +33,7 @@ _JSON = "application/json"
 
 
 def application(engine: Engine, wall_clock_s: Callable[[], float] = time.time) -> web.Application:
+    """The engine's HTTP face; `wall_clock_s` gives Unix time."""
     desk = _Desk(engine, wall_clock_s)
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[_labelled])
     app.router.add_post("/v1/chat/completions", desk.chat)

@@ -30,6 +30,8 @@ SLOTS = CHAT_SLOT + 1 + len(choosing.FRAMES)
 
 
 class BusyError(InputError):
+    """Too many requests wait already."""
+
     code = "engine_busy"
     status = 503
 

@@ -17,10 +17,14 @@ _PROBE_TOKENS = 8
 
 
 class ContextTooLongError(InputError):
+    """Prompt and answer do not fit the model's context."""
+
     code = "context_length_exceeded"
 
 
 class SchemaError(InputError):
+    """llama.cpp cannot make a grammar of it."""
+
     code = "unsupported_schema"
 
 

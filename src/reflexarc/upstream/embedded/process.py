@@ -38,6 +38,7 @@ def threads() -> int:
 
 
 def main() -> None:
+    """Runs until its supervisor is gone."""
     # An interrupt from the terminal reaches the whole group; the gateway decides when to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_gateway, daemon=True).start()
