@@ -12,7 +12,8 @@ from reflexarc.reflex.certificate import certify
 from reflexarc.reflex.confidence import confidence_features, fit_confidence
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.effects import DECLARED, guess_effect, strictest
-from reflexarc.reflex.familiarity import Familiarity, FamiliarityLearner
+from reflexarc.reflex.familiarity import Familiarity
+from reflexarc.reflex.familiarity_learning import FamiliarityLearner
 from reflexarc.reflex.fit import fit_predictor
 from reflexarc.reflex.header import LEAST_THRESHOLD
 from reflexarc.reflex.identity import Identity, offered_tools
