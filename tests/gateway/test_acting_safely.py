@@ -221,12 +221,14 @@ async def test_every_act_is_in_the_trail_with_its_certificate_and_without_values
     request = desk.request(9, 4)
     native = {"messages": request["messages"], "tools": request["tools"]}
     assert (await gateway.post("/api/v1/reflex", native)).json["decision"] == "act"
+    named = await gateway.chat(desk.request(10, 4), {"x-request-id": "otto.lind@corp.test"})
+    assert named.header("x-request-id") == "otto.lind@corp.test"
     await gateway.post("/admin/off", {"why": "a drill"})
     await _until(lambda: gateway.gateway.recorder.unwritten == 0)
     entries = _trail(state_dir)
     acts = [entry for entry in entries if entry.what == "act"]
     assert [entry.evidence["request"] for entry in acts[:5]] == ids
-    assert len(acts) == 6
+    assert len(acts) == 7
     for entry in acts:
         assert entry.who == "system1"
         assert entry.evidence["certificate"]["max_error"] == 0.05
@@ -234,6 +236,7 @@ async def test_every_act_is_in_the_trail_with_its_certificate_and_without_values
         assert entry.evidence["tool"] == "get_order"
     assert [entry.what for entry in entries if entry.what != "act"] == ["start", "off"]
     text = json.dumps([entry.evidence for entry in entries])
+    assert "otto.lind" not in text
     for task in (0, 9):
         assert desk.next_call(task, 4).arguments["order_id"] not in text
 

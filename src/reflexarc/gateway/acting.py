@@ -3,6 +3,7 @@
 Asked before a decision is sought and again before an act is sent, so that off is off at once.
 """
 
+import hashlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from reflexarc.gateway.config import Route
 from reflexarc.gateway.frames import Decided
 from reflexarc.gateway.health import Health
+from reflexarc.gateway.labels import own_request_id
 from reflexarc.gateway.recorder import Recorder
 from reflexarc.gateway.switch import Switch
 from reflexarc.lifecycle.off import OffEntry
@@ -17,7 +19,7 @@ from reflexarc.store.records import TrailEntry
 
 
 class Acting:
-    """`gateway` names this process in the trail."""
+    """`gateway` names this process in the trail; `secret` keys what must not stand there."""
 
     def __init__(
         self,
@@ -25,12 +27,14 @@ class Acting:
         recorder: Recorder,
         clock_s: Callable[[], float],
         switch_of: Callable[[Callable[..., None]], Switch],
+        secret: bytes,
         unix_time: Callable[[], float] = time.time,
     ) -> None:
         self.recorder = recorder
         self.health = Health(clock_s, self._health_changed)
         self.switch = switch_of(self._switched)
         self._gateway = gateway
+        self._secret = secret
         self._unix_time = unix_time
         self._entries = 0
 
@@ -55,7 +59,7 @@ class Acting:
             decided.action,
             "system1",
             {
-                "request": request_id.decode("latin-1"),
+                "request": self._shown(request_id, decided.id),
                 "number": decided.id,
                 "route": route,
                 "tenant": tenant,
@@ -68,6 +72,13 @@ class Acting:
                 "audit": decided.audit,
             },
         )
+
+    def _shown(self, request_id: bytes, number: int) -> str:
+        """A request's id where it is ours. One that the client gave may say anything, and entries
+        of the trail outlive a purge: of that a keyed hash."""
+        if request_id == own_request_id(self._gateway, number):
+            return request_id.decode("latin-1")
+        return hashlib.blake2b(request_id, key=self._secret[:64], digest_size=16).hexdigest()
 
     def note(self, what: str, who: str, evidence: dict[str, Any]) -> None:
         """An entry of the trail."""

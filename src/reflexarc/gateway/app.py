@@ -113,6 +113,7 @@ class Gateway:
             self.recorder,
             clock_s,
             lambda on_change: Switch(self.state.directory, time.time, on_change),
+            self.state.secret,
         )
         self._tested = Tested(self.state.directory)
         self._watch = Watch(

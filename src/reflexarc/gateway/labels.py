@@ -41,7 +41,12 @@ class RequestIds:
         """The client's own id where it sent a usable one."""
         if given is not None and _request_id.fullmatch(given):
             return given
-        return f"req_{self._prefix}{number:08x}".encode()
+        return own_request_id(self._prefix, number)
+
+
+def own_request_id(prefix: str, number: int) -> bytes:
+    """The id of a request that came without one."""
+    return f"req_{prefix}{number:08x}".encode()
 
 
 def decision_label(mode: str, decided: Decided | None) -> bytes:
