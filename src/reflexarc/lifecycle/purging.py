@@ -19,12 +19,10 @@ from reflexarc.lifecycle.from_store import ids_of, learned_again, note_learned
 from reflexarc.reflex.artifact import read_artifact, unpack, write_atomic
 from reflexarc.reflex.scan import scan_values
 from reflexarc.steps.errors import ArtifactError, LearnError
-from reflexarc.store.purging import Removed, stands_in_a_row
+from reflexarc.store.purging import LONG_VALUE, Removed, stands_in_a_row
 from reflexarc.store.schema import artifacts
 from reflexarc.store.store import Store
 
-_LONG = 8
-"""From so many characters on, bytes do not hold a value by chance."""
 _WORD = re.compile(r"[A-Za-z_-]+")
 _PLAIN = re.compile(r"[a-z_]+")
 
@@ -52,7 +50,7 @@ def held_by(path: Path, values: Collection[str]) -> list[str]:
     its texts. Raises ArtifactError."""
     header, _ = unpack(read_artifact(path))
     texts = "\n".join(_texts(header))
-    chancy = [value for value in values if len(value) < _LONG or _WORD.fullmatch(value)]
+    chancy = [value for value in values if len(value) < LONG_VALUE or _WORD.fullmatch(value)]
     telling = sorted(set(values).difference(chancy))
     found = _scanned(path, [value for value in telling if value.strip()])
     for value in chancy:

@@ -21,12 +21,14 @@ from reflexarc.store.lineage import START, Keyed, chain
 from reflexarc.store.reading import contents
 from reflexarc.store.records import TrailEntry
 from reflexarc.store.schema import audits, decisions, messages, metadata, sessions, steps
-from reflexarc.store.searching import standing_in
+from reflexarc.store.searching import standing_as_word, standing_in
 from reflexarc.store.store import Store, said
 from reflexarc.store.tombs import Tomb
 
 MIN_VALUE = 4
 """Shorter values stand everywhere by chance."""
+LONG_VALUE = 8
+"""From so many characters on, bytes do not hold a value by chance."""
 MIN_TASKS = 3
 """What stands in so many tasks is no single person's, see docs/privacy.md."""
 _TELLING = re.compile(r"[\w.@+#/-]*[\d@][\w.@+#/-]*")
@@ -154,12 +156,26 @@ def empty(
         if busy:
             fault = "a reader keeps the write-ahead log from being emptied"
             continue
-        found = held(files_of(store.path), values)
-        left = [value for value in found if not stands_in_a_row(store, value)]
+        left = _rest(store, held(files_of(store.path), values))
         if not left:
             return Emptied("")
         fault = f"{len(left)} values of what was purged are still in {store.path} or its log"
     return Emptied(fault)
+
+
+def _rest(store: Store, found: Sequence[str]) -> list[str]:
+    """Of what the files hold, what no row accounts for. The file was written anew from rows, so
+    few characters may also stand across two columns, in two hashes, say: such a value counts where
+    it stands as a word, as everything that was said does."""
+    return [
+        value
+        for value in found
+        if not stands_in_a_row(store, value)
+        and (
+            len(value) >= LONG_VALUE
+            or any(standing_as_word(files_of(store.path), form.encode()) for form in forms(value))
+        )
+    ]
 
 
 def files_of(path: Path) -> list[Path]:

@@ -6,6 +6,7 @@ the rest is compared. Strings shorter than that are searched for one by one.
 
 import contextlib
 import os
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -36,6 +37,23 @@ def standing_in(files: Sequence[Path], wanted: Collection[bytes]) -> set[bytes]:
                 if there in ones:
                     found.add(there)
     return found
+
+
+def standing_as_word(files: Sequence[Path], text: bytes) -> bool:
+    """Whether a file holds a string with no letter, digit or underscore beside it; one before it
+    that JSON's way to write a line feed or the like ends with is none. Raises OSError."""
+    pattern = re.compile(rb"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf]))" + re.escape(text) + rb"(?!\w)")
+    for path in files:
+        before, more = b"", len(text) + 1
+        for part in _parts([path], more):
+            # What stands beside a piece is seen with it: no word begins or ends where it does.
+            whole = before + part
+            goes_on = len(part) == _AT_ONCE + more
+            for match in pattern.finditer(whole, len(before)):
+                if match.end() < len(whole) or not goes_on:
+                    return True
+            before = part[max(0, _AT_ONCE - 2) : _AT_ONCE]
+    return False
 
 
 def _parts(files: Sequence[Path], more: int) -> Iterator[bytes]:
