@@ -192,6 +192,7 @@ def test_repeats_are_pairs_of_runs_that_agree() -> None:
     found = repeats([*runs, calls("alone", 0, {"id": "x"})])
     assert found.repeat_rate == pytest.approx(3 / 6)  # three of the six pairs
     assert found.modal_share == pytest.approx(0.75)
+    assert found.modal_share_left_out == pytest.approx(0.75)  # 3 others say a, b has none
     assert (found.calls, found.tasks) == (4, 1)
     assert repeats([calls("alone", 0, {"id": "x"})]).repeat_rate is None
 

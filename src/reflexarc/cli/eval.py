@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from reflexarc.cli.agreement import rows_with_itself
 from reflexarc.cli.tables import (
     files_argument,
     finish,
@@ -72,7 +73,6 @@ def show_evaluation(evaluation: Evaluation) -> None:
     """The figures of an evaluation as tables."""
     console = out()
     reads, writes, latency = evaluation.read_only, evaluation.writes, evaluation.latency_ms
-    rate = evaluation.repeat_rate
     console.print(
         f"{evaluation.sessions} sessions of {evaluation.tasks} tasks: {evaluation.steps} steps, "
         f"{evaluation.tool_steps} with calls, {evaluation.calls} calls."
@@ -88,11 +88,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
                 ("best read exact", f"{reads.top1:.1%}", f"{reads.n} reads"),
                 ("exact among the best three reads", f"{reads.top3:.1%}", f"{reads.n} reads"),
                 ("best call exact, writes", f"{writes.top1:.1%}", f"{writes.n} writes"),
-                (
-                    "System 2 agrees with itself",
-                    "-" if rate is None else f"{rate:.1%}",
-                    "calls of tasks that recur",
-                ),
+                *rows_with_itself(evaluation),
                 ("confidence is off by (ECE)", f"{evaluation.ece:.3f}", "all decisions"),
                 (
                     "CPU of one decision, p50 / p99 / max",

@@ -9,6 +9,7 @@ import click
 from rich.table import Table
 
 from reflexarc.bench.verdicts import RESULTS_MIXED_UP
+from reflexarc.cli.agreement import with_itself
 from reflexarc.cli.store import Day, opened, state_option
 from reflexarc.cli.tables import (
     OutputFile,
@@ -179,6 +180,7 @@ def show_card(card: Card) -> None:
         f"{card.calls} calls, of which {card.exact:.1%} were guessed exactly by models that had "
         "not seen their task."
     )
+    console.print(with_itself(card.repeats))
     console.print(
         table(
             "Tools, for review: what each is taken for and why",

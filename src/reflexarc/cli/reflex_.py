@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from reflexarc.cli.agreement import with_itself
 from reflexarc.cli.tables import json_option, out, table, write_json
 from reflexarc.reflex import Reflex
 from reflexarc.reflex.scan import Finding, scan_patterns, scan_values
@@ -88,6 +89,7 @@ def show(file: str, json_path: str | None) -> None:
         f"tasks; models: {', '.join(card.models) or 'not recorded'}; {looks.flagged:.1%} of "
         "held-out contexts looked unlike the others"
     )
+    console.print(with_itself(card.repeats))
     rows = [
         (
             f"{one.max_error:.0%} of {one.scope}", one.n, one.errors, one.tasks,

@@ -4,6 +4,7 @@ import click
 from rich.console import Console
 
 from reflexarc.bench.trial import Example, Facts, Learned, Trial, run_trial
+from reflexarc.cli.agreement import with_itself
 from reflexarc.cli.learn import confidence_option, effect_option, max_error_option
 from reflexarc.cli.tables import (
     files_argument,
@@ -16,6 +17,7 @@ from reflexarc.cli.tables import (
     told_apart,
     write_json,
 )
+from reflexarc.reflex import Evaluation
 from reflexarc.sim import load_profiles
 from reflexarc.steps import Effect
 
@@ -88,15 +90,7 @@ def _show_facts(console: Console, facts: Facts) -> None:
         + (f", and {division.thinks} calls that only think." if division.thinks else ".")
         + " System 1 may answer reads; it never writes and never invents text."
     )
-    repeats = facts.repeats
-    if repeats.repeat_rate is None or repeats.modal_share is None:
-        console.print("No task recurs here, so how often System 2 repeats itself cannot be told.")
-    else:
-        console.print(
-            f"Where tasks recur ({repeats.calls} calls in {repeats.tasks} tasks), System 2 makes "
-            f"the call another run of its own made {repeats.repeat_rate:.0%} of the time; always "
-            f"guessing its most common call would be right {repeats.modal_share:.0%}."
-        )
+    console.print(with_itself(facts.repeats))
     prompt = facts.redundancy
     if prompt.turns:
         console.print(
@@ -110,7 +104,7 @@ def _show_learned(console: Console, trial: Trial, learned: Learned) -> None:
         f"\nLearned from {learned.train_sessions} sessions, judged on {learned.test_sessions} of "
         f"{learned.evaluation.tasks} other tasks: the best guess was exactly System 2's call for "
         f"{learned.evaluation.call_exact_top1:.0%} of all calls, "
-        f"{learned.evaluation.read_only.top1:.0%} among reads."
+        f"{learned.evaluation.read_only.top1:.0%} among reads." + _at_best(learned.evaluation)
     )
     console.print(
         table(
@@ -154,6 +148,17 @@ def _show_learned(console: Console, trial: Trial, learned: Learned) -> None:
                 for tool in learned.tools
             ],
         )
+    )
+
+
+def _at_best(evaluation: Evaluation) -> str:
+    """What that agreement has to be read by, on the very sessions it was judged on."""
+    rate, modal = evaluation.repeat_rate, evaluation.modal_share
+    if rate is None or modal is None:
+        return ""
+    return (
+        f" On these tasks System 2 agrees with itself {rate:.0%} of the time, and a perfect "
+        f"predictor with it {modal:.0%} at most."
     )
 
 

@@ -156,7 +156,7 @@ def _of_route(
         sessions=len(task_of),
         tasks=set(task_of.values()),
         levels=levels,
-        repeat_rate=repeats_in(connection, list(task_of.items()), thinking).repeat_rate,
+        repeated=repeats_in(connection, list(task_of.items()), thinking),
     )
     saved = {name: _saved(judged, items, name) for name in levels}
     verdict, because = verdict_on(evaluation, level, saved[level].error_upper95)

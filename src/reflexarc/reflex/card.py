@@ -7,6 +7,7 @@ import msgspec
 
 from reflexarc.reflex.certificate import LevelBound
 from reflexarc.reflex.integrity import ResultsFit
+from reflexarc.reflex.repeat import NOTHING_RECURS, Repeats
 from reflexarc.steps import Effect
 
 
@@ -66,7 +67,9 @@ class ToolRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a person needs to judge a reflex. Shares are of calls of tasks not learned from
     (cross-fitted by task). `partial` certifies calls whose free text is left open. Where `results`
-    says that recorded results do not belong to their calls, nothing is certified."""
+    says that recorded results do not belong to their calls, nothing is certified. `repeats`: how
+    System 2 agrees with itself in the sessions learned from, beside which `exact` has to be read.
+    """
 
     sessions: int
     tasks: int
@@ -81,3 +84,4 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[ToolRow, ...]
     certificates: tuple[Certificate, ...]
     partial: tuple[Certificate, ...] = ()
+    repeats: Repeats = NOTHING_RECURS

@@ -19,7 +19,7 @@ from reflexarc.reflex.outcome import (
 )
 from reflexarc.reflex.outcome import level_name as level_name
 from reflexarc.reflex.reflex import Reflex
-from reflexarc.reflex.repeat import repeats
+from reflexarc.reflex.repeat import Repeats, repeats
 from reflexarc.reflex.replay import replay
 from reflexarc.steps import Session, ToolCall
 
@@ -95,6 +95,9 @@ class Evaluation(msgspec.Struct, frozen=True):
     writes: Writes
     certified: dict[str, Certified]
     repeat_rate: float | None
+    modal_share: float | None
+    modal_share_left_out: float | None
+    repeat_calls: int
     ece: float
     latency_ms: Latency
 
@@ -163,7 +166,7 @@ def summarise(reflex: Reflex, sessions: Sequence[Session], found: Sequence[Outco
         sessions=len(sessions),
         tasks={session.task for session in sessions},
         levels=[level_name(level) for level in levels_of(reflex)],
-        repeat_rate=repeats(sessions, thinking).repeat_rate,
+        repeated=repeats(sessions, thinking),
     )
 
 
@@ -174,9 +177,10 @@ def figures(
     sessions: int,
     tasks: Collection[str],
     levels: Sequence[str],
-    repeat_rate: float | None,
+    repeated: Repeats,
 ) -> Evaluation:
-    """The figures over judgements, wherever they were made; `cpu_ms` of each item."""
+    """The figures over judgements, wherever they were made; `cpu_ms` of each item, `repeated`: how
+    System 2 agrees with itself in the same sessions."""
     calls = [one for one in found if one.is_call]
     reads = [one for one in calls if one.effect == "read"]
     writes = [one for one in calls if one.effect == "write"]
@@ -201,7 +205,10 @@ def figures(
         certified={
             level: _certified(found, level, len(calls), tool_steps, tasks) for level in levels
         },
-        repeat_rate=repeat_rate,
+        repeat_rate=repeated.repeat_rate,
+        modal_share=repeated.modal_share,
+        modal_share_left_out=repeated.modal_share_left_out,
+        repeat_calls=repeated.calls,
         ece=_expected_calibration_error(found),
         latency_ms=Latency(
             round(float(np.median(cpu)), 4),

@@ -22,6 +22,7 @@ from reflexarc.reflex.partial import PartialItem, certify_partials, judge_item
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.reflex import Reflex, task_hash
+from reflexarc.reflex.repeat import repeats
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.steps import Effect, Session, ToolSpec
@@ -123,6 +124,7 @@ def learn(
         tools=_tool_rows(sessions, judged, found),
         certificates=certificates,
         partial=partial,
+        repeats=repeats(sessions, thinking),
     )
     identity = _identity(sessions, found, models)
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
