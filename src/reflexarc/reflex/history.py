@@ -20,6 +20,12 @@ _MAX_SHARE = 0.95
 _COUNTED_TOOLS = 30
 _PRIMARY_SLOTS = 3
 _YES = ("yes", "yes,", "yes.", "yep", "sure", "yeah", "please", "correct")
+_RECENT = (
+    "names_in_output", "names_mentioned", "words_mentioned", "calls_since_user", "user_turns",
+    "user_length", "assistant_length", "output_length", "events_so_far", "user_agrees",
+    "assistant_asks", "assistant_confirms", "assistant_yes", "tools_called",
+)  # fmt: skip
+"""The columns of `HistoryFeatures._recent` after the lags."""
 FIELDS = ("user", "assistant", "output", "events")
 
 
@@ -117,7 +123,7 @@ class HistoryFeatures:
             )
             for name in vocabulary.tools
         )
-        self._dense = _LAGS + 14 + 3 * len(self._tools)
+        self._dense = _LAGS + len(_RECENT) + 3 * len(self._tools)
         offset = self._dense
         self._columns: list[dict[str, int]] = []
         for words in vocabulary.words:
@@ -148,6 +154,19 @@ class HistoryFeatures:
         ]
         vector[hot] = 1.0
         return vector
+
+    def names(self) -> tuple[str, ...]:
+        """What stands in each column of `vector`, in its order (`feature_words.py` says it in the
+        words of people)."""
+        dense = [f"lag:{lag}" for lag in range(_LAGS)] + list(_RECENT)
+        for name, _, _ in self._tools:
+            dense += [f"{what}:{name}" for what in ("called", "known", "unused")]
+        words = [
+            f"{field}:{word}"
+            for field, of_field in zip(FIELDS, self.vocabulary.words, strict=True)
+            for word in of_field
+        ]
+        return (*dense, *words)
 
     def _recent(self, context: Context) -> list[float]:
         recent: list[float] = [

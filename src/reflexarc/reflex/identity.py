@@ -4,7 +4,7 @@ While these hold, what was learned holds; where one changed, nothing learned abo
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -66,18 +66,19 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: PromptTemplate
     models: tuple[str, ...]
 
-    def fault(self, context: Context, tools: Sequence[ToolSpec], model: str | None) -> str | None:
-        """Why nothing learned may act on this request; None where all is as it was learned.
+    def faults(
+        self, context: Context, tools: Sequence[ToolSpec], model: str | None
+    ) -> Iterator[str]:
+        """Why nothing learned may act on this request; nothing where all is as it was learned.
 
         `model` is None where the caller does not say what System 2 is, and so vouches for it."""
         if model is not None and self.models and model not in self.models:
-            return "model_changed"
+            yield "model_changed"
         if not self.prompt.fits(context.prompt_lines, context.prompt_hash):
-            return "prompt_changed"
+            yield "prompt_changed"
         names = {tool.name for tool in tools}
         if len(names) < len(tools) or not names <= self.schemas.keys():
-            return "unseen_tools"
-        return None
+            yield "unseen_tools"
 
     def schema_fits(self, tool: ToolSpec) -> bool:
         return tool.schema_hash in self.schemas.get(tool.name, ())

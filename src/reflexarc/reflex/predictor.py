@@ -24,6 +24,15 @@ MESSAGE = 0
 """Class 0 of the tool forest: System 2 writes a message (or thinks)."""
 
 
+def argument_rows(
+    context: Context, argument: Argument, candidates: list[Candidate], after: Sequence[Chosen]
+) -> NDArray[np.float32]:
+    """(len(after) * candidates, features): every candidate after each choice of the arguments that
+    are filled before."""
+    matrix = argument_matrix(context, argument, candidates)
+    return np.concatenate([link_columns(matrix, candidates, chosen) for chosen in after])
+
+
 class RankedCall:
     """A possible next call. `joint` = `tool_probability` x `argument_probability`."""
 
@@ -187,6 +196,12 @@ class Predictor:
             for beam in beams
         ]
 
+    def scores(self, rows: NDArray[np.float32], beams: int) -> NDArray[np.float64]:
+        """(beams, candidates): how probable each candidate is after each beam, from the rows of
+        `argument_rows`."""
+        scores = self.argument_forest.probabilities(rows)[:, 0].reshape(beams, -1)
+        return scores / np.maximum(1.0, scores.sum(axis=1, keepdims=True))
+
     def _extend(
         self, context: Context, argument: Argument, candidates: list[Candidate], beams: list[_Beam]
     ) -> list[_Beam]:
@@ -197,10 +212,8 @@ class Predictor:
             return beams
         if len(candidates) == 1:
             return [beam.then(argument, candidates[0], _ONLY_CANDIDATE) for beam in beams]
-        matrix = argument_matrix(context, argument, candidates)
-        rows = np.concatenate([link_columns(matrix, candidates, beam.linked) for beam in beams])
-        scores = self.argument_forest.probabilities(rows)[:, 0].reshape(len(beams), -1)
-        scores = scores / np.maximum(1.0, scores.sum(axis=1, keepdims=True))
+        rows = argument_rows(context, argument, candidates, [beam.linked for beam in beams])
+        scores = self.scores(rows, len(beams))
         extended: list[_Beam] = []
         for beam, row in zip(beams, scores, strict=True):
             best = [int(at) for at in np.argsort(-row, kind="stable")[:_BEAM]]

@@ -1,6 +1,6 @@
 """System 1 for one agent: load it, show it a conversation, get a decision."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -306,25 +306,37 @@ class Reflex:
         model: str | None,
         recorded: bool,
     ) -> str | None:
-        """Why this call may not be made, however sure System 1 is of it."""
+        """Why this call may not be made, however sure System 1 is of it: the first obstacle."""
+        return next(self.obstacles(context, best, tools, model, recorded), None)
+
+    def obstacles(
+        self,
+        context: Context,
+        best: RankedCall,
+        tools: Sequence[ToolSpec],
+        model: str | None,
+        recorded: bool,
+    ) -> Iterator[str]:
+        """Everything that stands against this call, however sure System 1 is of it; the first is
+        the reason given."""
         if context.opaque:
-            return "opaque_content"
+            yield "opaque_content"
         if context.unanswered_calls:
-            return "unanswered_calls"
-        fault = self.identity.fault(context, tools, model)
-        if fault is not None:
-            return fault
+            yield "unanswered_calls"
+        yield from self.identity.faults(context, tools, model)
         offered = [tool for tool in tools if tool.name == best.name]
         if not offered:
-            return "unseen_tools"
-        if self.effects.get(best.name, "write") != "read":
-            return "side_effect"
-        if any(tool.effect not in (None, "read") for tool in offered):
-            return "side_effect"
+            yield "unseen_tools"
+        if self.effects.get(best.name, "write") != "read" or any(
+            tool.effect not in (None, "read") for tool in offered
+        ):
+            yield "side_effect"
         # Also a tool that is not called: with new words it may be what System 2 would take now.
         if recorded and not all(self.identity.schema_fits(tool) for tool in tools):
-            return "schema_changed"
-        return self.familiarity.fault(context)
+            yield "schema_changed"
+        fault = self.familiarity.fault(context)
+        if fault is not None:
+            yield fault
 
 
 def _loosest(certificates: Sequence[Certificate], limit: float) -> Certificate | None:
