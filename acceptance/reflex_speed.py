@@ -6,6 +6,7 @@ A decision is what `reflexarc eval` times: reading the new messages, ranking, co
 Warm: the context is kept from step to step. Cold: a fresh context reads the whole conversation
 first. Of each set, long sessions are those with the most messages, and there the last items count.
 About six minutes on one core.
+"""
 
 import argparse
 import gc
