@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "split": ("split", "Split sessions into a part to learn from and a part to be judged on."),
     "learn": ("learn", "Learn a reflex from sessions."),
     "eval": ("eval", "Judge a reflex on sessions it has not learned from."),
+    "explain": ("explain", "Why System 1 decided as it did at one step, and what would change it."),
     "serve": ("serve", "Put System 1 in front of an LLM: the gateway."),
     "report": (
         "report",

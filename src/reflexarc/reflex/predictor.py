@@ -18,7 +18,8 @@ _MAX_TOOLS = 3
 _MIN_TOOL_PROBABILITY = 0.03
 _BEAM = 3
 _HOPELESS = 0.01
-_ONLY_CANDIDATE = 0.97
+ONLY_CANDIDATE = 0.97
+"""How probable a value is taken to be that has no other beside it."""
 _NO_CANDIDATE = 0.01
 MESSAGE = 0
 """Class 0 of the tool forest: System 2 writes a message (or thinks)."""
@@ -211,7 +212,7 @@ class Predictor:
                 beam.least = _NO_CANDIDATE
             return beams
         if len(candidates) == 1:
-            return [beam.then(argument, candidates[0], _ONLY_CANDIDATE) for beam in beams]
+            return [beam.then(argument, candidates[0], ONLY_CANDIDATE) for beam in beams]
         rows = argument_rows(context, argument, candidates, [beam.linked for beam in beams])
         scores = self.scores(rows, len(beams))
         extended: list[_Beam] = []

@@ -200,7 +200,7 @@ class Reflex:
         if decision.call is None:
             return decision
         if decision.action == "act":
-            reason = self._unlabelled(decision.call.name, specs)
+            reason = self.unlabelled(decision.call.name, specs)
             fault = offered.fault(decision.call.name, decision.call.arguments)
             if reason is None and fault is not None:
                 reason = f"schema:{fault[0]}"
@@ -273,7 +273,7 @@ class Reflex:
         left_open = open_arguments(self.predictor.sources.by_name[best.name])
         if self._obstacle(context, best, tools.specs, model, recorded=True) is not None:
             return None
-        if self._unlabelled(best.name, tools.specs) is not None:
+        if self.unlabelled(best.name, tools.specs) is not None:
             return None
         if tools.fault(best.name, best.arguments, left_open) is not None:
             return None
@@ -282,7 +282,7 @@ class Reflex:
             _guarantee(certificate), open=tuple(sorted(left_open)),
         )  # fmt: skip
 
-    def _unlabelled(self, name: str, tools: Sequence[ToolSpec]) -> str | None:
+    def unlabelled(self, name: str, tools: Sequence[ToolSpec]) -> str | None:
         """A guess that a tool only reads is for people to look at; what acts was declared a read,
         when it was learned or by the request's own annotation."""
         declared = any(tool.name == name and tool.effect == "read" for tool in tools)
@@ -353,14 +353,15 @@ def _guarantee(certificate: Certificate) -> Guarantee:
 
 def _proposed(call: RankedCall, confidence: float) -> ProposedCall:
     sources = {
-        name: _source(candidate)
+        name: source_of(candidate)
         for name, candidate in call.chosen.items()
         if name in call.arguments
     }
     return ProposedCall(call.name, call.arguments, round(confidence, 6), sources)
 
 
-def _source(candidate: Candidate) -> Source:
+def source_of(candidate: Candidate) -> Source:
+    """Where a candidate's value comes from, in the words of an answer."""
     if candidate.objects is not None:
         return Source(
             "tool_result", candidate.objects.origin.message, _path(candidate.objects.path)
