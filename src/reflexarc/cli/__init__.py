@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "learn": ("learn", "Learn a reflex from sessions."),
     "eval": ("eval", "Judge a reflex on sessions it has not learned from."),
     "explain": ("explain", "Why System 1 decided as it did at one step, and what would change it."),
+    "stream": ("stream", "A cold start: learn from the past alone, be judged on what comes next."),
     "serve": ("serve", "Put System 1 in front of an LLM: the gateway."),
     "report": (
         "report",

@@ -71,7 +71,8 @@ class ToolSpec(msgspec.Struct, frozen=True, dict=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One recorded conversation. `task` is the unit of splits and certificates."""
+    """One recorded conversation. `task` is the unit of splits and certificates; `began_s` is when
+    it began (Unix time, seconds), None where that was not recorded."""
 
     id: str
     task: str
@@ -82,3 +83,4 @@ class Session(msgspec.Struct, frozen=True):
     source: str | None = None
     reward: float | None = None
     family: str | None = None
+    began_s: float | None = None

@@ -165,6 +165,7 @@ def _line(connection: Connection, row: Row[Any]) -> bytes | None:
     if not answered:
         return None
     session: dict[str, Any] = {"id": row.id, "model": row.model or None}
+    session["began_unix_s"] = row.began_s
     if row.task_from == "header":
         session["task"] = row.task
     if row.tools is not None:

@@ -1,8 +1,9 @@
 """Sessions as JSON lines (`.jsonl`, `.jsonl.gz`): reading them into the vocabulary, writing them.
 
-One session a line: `{id?, task?, trial?, source?, model?, reward?, family?, tools?, messages}`
-with OpenAI chat messages and tools; other keys are ignored and survive a `split`. A line that does
-not fit is reported with its place and reason and the rest is read. `docs/sessions.md` has the form.
+One session a line: `{id?, task?, trial?, source?, model?, reward?, family?, began_unix_s?, tools?,
+messages}` with OpenAI chat messages and tools; other keys are ignored and survive a `split`. A line
+that does not fit is reported with its place and reason and the rest is read. `docs/sessions.md` has
+the form.
 """
 
 import gzip
@@ -141,6 +142,7 @@ def _session(fields: dict[str, Any], default_id: str) -> Session:
     tools = _list(fields.get("tools") or [], "tools")
     trial = _scalar(fields, "trial", str, int)
     reward = _scalar(fields, "reward", int, float, bool)
+    began = _scalar(fields, "began_unix_s", int, float)
     identity = _scalar(fields, "id", str, int)
     task = _scalar(fields, "task", str, int)
     return Session(
@@ -153,6 +155,7 @@ def _session(fields: dict[str, Any], default_id: str) -> Session:
         source=_text(fields, "source"),
         reward=None if reward is None else float(reward),
         family=_text(fields, "family"),
+        began_s=None if began is None else float(began),
     )
 
 
