@@ -55,6 +55,19 @@ EDITS: dict[str, Edit] = {
     "unknown effect": lambda h, _: h["effects"].update(get_order="execute"),
     "an array too many": lambda _, a: a.update(extra=np.zeros(3, np.float32)),
     "an array too few": lambda _, a: a.pop("tools.leaf"),
+    "signs not sorted": lambda _, a: a.update(
+        {"choice.said.signs": a["choice.said.signs"][::-1].copy()}
+    ),
+    "weights without signs": lambda _, a: a.update(
+        {"choice.said.weights": a["choice.said.weights"][1:]}
+    ),
+    "weights that are no numbers": lambda _, a: a.update(
+        {"choice.name.weights": np.full_like(a["choice.name.weights"], np.nan)}
+    ),
+    "weights of another type": lambda _, a: a.update(
+        {"choice.events.weights": a["choice.events.weights"].astype(np.float64)}
+    ),
+    "a prior of too many tools": lambda _, a: a.update({"choice.prior": np.zeros(99, np.float32)}),
     "no trees": lambda _, a: a.update(
         {f"confidence.{k}": a[f"confidence.{k}"][:0] for k in ("feature", "threshold", "leaf")}
     ),

@@ -93,6 +93,8 @@ class Context:
         self.memo = Memo()
         # The last ranking made of it: by whom, of what, and itself.
         self.ranked: tuple[object, object, object] | None = None
+        # What the user's newest message says of tools: by whom, of which turn, and itself.
+        self.said_of_tools: tuple[Any, int, Any] | None = None
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
         self.unanswered_calls = 0

@@ -17,8 +17,11 @@ from reflexarc.reflex.candidates import (
     Candidate,
     enumerate_candidates,
 )
+from reflexarc.reflex.choice import offered_mask
+from reflexarc.reflex.choice_learning import ChoiceLearner
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.history import HistoryFeatures, VocabularyLearner
+from reflexarc.reflex.identity import offered_tools
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
@@ -75,24 +78,44 @@ def fit_predictor(
         )
     vocabulary = vocabulary_learner.finish(sources)
     features = HistoryFeatures(vocabulary, sources)
-    rows = _Rows(sources, features)
+    choice = _count_choices(sessions, thinking, sources)
+    rows = _Rows(sources, features, choice)
     drawn = np.random.default_rng(1)
+    names = tuple(tool.name for tool in sources.tools)
     for session in sessions:
+        allowed = offered_mask(names, {tool.name for tool in offered_tools(session)})
         for context, item in replay(session):
             if items > MAX_ITEMS and drawn.random() >= MAX_ITEMS / items:
                 continue
             call = item.recorded
             if call is not None and call.name in thinking:
                 call = None
-            rows.add(context, call, session.task)
-    return Predictor(sources, vocabulary, rows.tool_forest(), rows.argument_forest())
+            rows.add(context, call, session.task, allowed)
+    return Predictor(
+        sources, vocabulary, rows.tool_forest(), rows.argument_forest(), choice.finish()
+    )
+
+
+def _count_choices(
+    sessions: Sequence[Session], thinking: Collection[str], sources: Sources
+) -> ChoiceLearner:
+    """What is said where each tool is called, counted over all sessions."""
+    specs = {tool.name: tool for session in sessions for tool in session.tools}
+    learner = ChoiceLearner([tool.name for tool in sources.tools], specs)
+    for session in sessions:
+        for context, item in replay(session):
+            if item.recorded is not None and item.recorded.name not in thinking:
+                learner.observe(context, item.recorded.name, session.task)
+    learner.finish_counting()
+    return learner
 
 
 class _Rows:
     """Training rows of both forests, gathered in one pass."""
 
-    def __init__(self, sources: Sources, features: HistoryFeatures) -> None:
+    def __init__(self, sources: Sources, features: HistoryFeatures, choice: ChoiceLearner) -> None:
         self.sources = sources
+        self.choice = choice
         self.features = features
         self._class = {tool.name: at + 1 for at, tool in enumerate(sources.tools)}
         self._vectors: list[NDArray[np.float32]] = []
@@ -101,12 +124,16 @@ class _Rows:
         self._right: list[NDArray[np.bool_]] = []
         self._random = np.random.default_rng(0)
 
-    def add(self, context: Context, call: ToolCall | None, task: str) -> None:
+    def add(
+        self, context: Context, call: ToolCall | None, task: str, allowed: NDArray[np.bool_]
+    ) -> None:
         if call is not None and call.name not in self._class:
             return
-        self._vectors.append(self.features.vector(context))
+        counts = self.features.counts(context)
+        self._vectors.append(self.features.vector(context, counts))
         self._classes.append(self._class[call.name] if call is not None else 0)
         if call is not None:
+            self.choice.add(context, call.name, task, allowed, counts)
             self._add_arguments(context, call, task)
 
     def _add_arguments(self, context: Context, call: ToolCall, task: str) -> None:

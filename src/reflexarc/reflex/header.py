@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
 from reflexarc.reflex.card import Card
+from reflexarc.reflex.choice import FEATURES as CHOICE_FEATURES
+from reflexarc.reflex.choice_stored import NAMES as CHOICE_ARRAYS
 from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
 from reflexarc.reflex.familiarity import Familiarity, Looks
 from reflexarc.reflex.history import FIELDS, HistoryFeatures, Vocabulary
@@ -21,7 +23,7 @@ from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect
 from reflexarc.steps.errors import ArtifactCorruptError
 
-FORESTS = ("tools", "arguments", "confidence")
+FORESTS = ("tools", "arguments", "choice", "confidence")
 PARTIAL_FOREST = "partial"
 """Only where partial decisions were learned."""
 KNOWN_LOOKS = "familiarity.known"
@@ -54,7 +56,7 @@ def checked_header(raw: object, arrays: Sequence[str]) -> Header:
         raise _corrupt(str(error)) from error
     named = forest_names(arrays)
     expected = {f"{forest}.{array}" for forest in named for array in FOREST_ARRAYS}
-    expected.add(KNOWN_LOOKS)
+    expected |= {KNOWN_LOOKS, *CHOICE_ARRAYS}
     if set(arrays) != expected or (header.card.partial and PARTIAL_FOREST not in named):
         raise _corrupt(f"its arrays are {', '.join(sorted(arrays)[:20])}")
     for fault in _faults(header):
@@ -74,6 +76,7 @@ def check_forests(header: Header, forests: Mapping[str, Forest]) -> None:
     expected = {
         "tools": (width, len(header.tools) + 1),
         "arguments": (len(ARGUMENT_FEATURES), 1),
+        "choice": (len(CHOICE_FEATURES), 1),
         "confidence": (len(CONFIDENCE_FEATURES), 1),
         PARTIAL_FOREST: (len(CONFIDENCE_FEATURES), 1),
     }

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -131,18 +131,15 @@ class HistoryFeatures:
             offset += len(words)
         self.width = offset
 
-    def vector(self, context: Context) -> NDArray[np.float32]:
-        """(width,) features of what would be decided now."""
+    def vector(
+        self, context: Context, counts: Sequence[tuple[int, int]] | None = None
+    ) -> NDArray[np.float32]:
+        """(width,) features of what would be decided now; `counts`: what `counts()` gives, where
+        it was asked already."""
+        if counts is None:
+            counts = self.counts(context)
         dense = self._recent(context)
-        for name, argument, slots in self._tools:
-            known = unused = 0
-            if argument is not None and slots:
-                values: set[str] = set()
-                for slot in slots:
-                    values |= context.distinct(slot)
-                known = len(values)
-                used = context.used.get((name, argument))
-                unused = len(values - used) if used else known
+        for (name, _, _), (known, unused) in zip(self._tools, counts, strict=True):
             dense += [context.tool_counts.get(name, 0), known, unused]
         vector = np.zeros(self.width, dtype=np.float32)
         vector[: len(dense)] = dense
@@ -167,6 +164,21 @@ class HistoryFeatures:
             for word in of_field
         ]
         return (*dense, *words)
+
+    def counts(self, context: Context) -> list[tuple[int, int]]:
+        """Known and unused values of the first argument of each counted tool."""
+        found: list[tuple[int, int]] = []
+        for name, argument, slots in self._tools:
+            known = unused = 0
+            if argument is not None and slots:
+                values: set[str] = set()
+                for slot in slots:
+                    values |= context.distinct(slot)
+                known = len(values)
+                used = context.used.get((name, argument))
+                unused = len(values - used) if used else known
+            found.append((known, unused))
+        return found
 
     def _recent(self, context: Context) -> list[float]:
         recent: list[float] = [

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from reflexarc.reflex.argument_features import Chosen, argument_matrix, link_columns
 from reflexarc.reflex.candidates import ABSENT_VALUE, Candidate, enumerate_candidates
+from reflexarc.reflex.choice import ToolChoice
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.history import HistoryFeatures, Vocabulary
 from reflexarc.reflex.sources import Argument, Sources
@@ -116,15 +117,18 @@ class _Beam:
 
 
 class Predictor:
-    """Sources, vocabulary and two forests. Immutable; safe to use from several threads."""
+    """Sources, vocabulary, two forests and the choice of tools. Immutable; safe to use from
+    several threads."""
 
     def __init__(
-        self, sources: Sources, vocabulary: Vocabulary, tools: Forest, arguments: Forest
-    ) -> None:
+        self, sources: Sources, vocabulary: Vocabulary, tools: Forest, arguments: Forest,
+        choice: ToolChoice,
+    ) -> None:  # fmt: skip
         self.sources = sources
         self.vocabulary = vocabulary
         self.tool_forest = tools
         self.argument_forest = arguments
+        self.choice = choice
         self.features = HistoryFeatures(vocabulary, sources)
         self.classes = ("", *(tool.name for tool in sources.tools))
 
@@ -139,12 +143,14 @@ class Predictor:
         return ranking
 
     def _rank(self, context: Context, offered: Collection[str] | None) -> Ranking:
-        vector = self.features.vector(context)
+        counts = self.features.counts(context)
+        vector = self.features.vector(context, counts)
         probabilities = self.tool_forest.probabilities(vector[None, :])[0]
         if offered is not None:
             allowed = [True, *(name in offered for name in self.classes[1:])]
             probabilities = np.where(allowed, probabilities, 0.0)
             probabilities = probabilities / max(1e-9, float(probabilities.sum()))
+        probabilities = self.choice.pooled(context, probabilities, counts)
         return Ranking(self._ranked(context, probabilities, {}), self.classes, probabilities)
 
     def rank_among(

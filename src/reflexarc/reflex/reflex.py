@@ -10,6 +10,7 @@ import xxhash
 from reflexarc.reflex.artifact import pack, read_artifact, unpack, write_atomic
 from reflexarc.reflex.candidates import CONSTANT, Candidate
 from reflexarc.reflex.card import Card, Certificate
+from reflexarc.reflex.choice_stored import choice_arrays, stored_choice
 from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
@@ -90,8 +91,9 @@ class Reflex:
         }
         check_forests(header, forests)
         predictor = Predictor(
-            Sources(header.tools), header.vocabulary, forests["tools"], forests["arguments"]
-        )
+            Sources(header.tools), header.vocabulary, forests["tools"], forests["arguments"],
+            stored_choice([tool.name for tool in header.tools], arrays, forests["choice"]),
+        )  # fmt: skip
         return cls(
             header.card,
             header.identity,
@@ -111,9 +113,13 @@ class Reflex:
             self.predictor.vocabulary,
             self.familiarity.looks,
         )  # fmt: skip
-        arrays: dict[str, Any] = {KNOWN_LOOKS: self.familiarity.known}
+        choice = self.predictor.choice
+        arrays: dict[str, Any] = {KNOWN_LOOKS: self.familiarity.known, **choice_arrays(choice)}
         names = (*FORESTS, PARTIAL_FOREST) if self.partial else FORESTS
-        whole = (self.predictor.tool_forest, self.predictor.argument_forest, self.confidence)
+        whole = (
+            self.predictor.tool_forest, self.predictor.argument_forest, choice.forest,
+            self.confidence,
+        )  # fmt: skip
         forests = (*whole, self.partial) if self.partial else whole
         for name, forest in zip(names, forests, strict=True):
             arrays.update({f"{name}.{key}": array for key, array in forest.arrays().items()})

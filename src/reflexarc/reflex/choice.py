@@ -1,0 +1,245 @@
+"""Which tool fits what was said: a score per tool that all tools share, so that it also knows a
+tool that was called a few times, by its name, its description and the words it is asked for with.
+
+The forest of `history.py` knows one class per tool and learns each from its own calls. This one
+sees one (context, tool) at a time: how well the words of the user fit the tool's name, its
+description and what other tasks said when they called it; which part of a request of several parts
+it fits, and whether that part was done; what follows the last events. `pooled` makes one of both.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.provenance.stems import stems
+from reflexarc.reflex.associations import Table, Weights, sign
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.trees import Forest
+
+FEATURES = (
+    "name", "name_behind", "text", "text_behind", "said", "said_behind", "said_most", "part",
+    "part_behind", "part_at", "part_after_done", "part_open", "part_open_behind", "parts",
+    "called", "calls_since_user", "called_last", "called_ever", "last_event", "last_events",
+    "shown", "agent_name_behind", "agent_text", "prior", "known", "unused",
+)  # fmt: skip
+TABLES = ("name", "text", "said", "events", "shown")
+"""Words against a tool's name, its description; words of users, recent events, words of results
+against the calls that followed them."""
+
+SHORTLIST = 16
+"""Tools that are looked at closely; the rest is as unlikely as the least likely of these."""
+_EXPONENT = 0.6
+"""Of this score; the other forest's probability has the rest."""
+_LEAST = 1e-4
+_MAX_CHARS = 4_000
+_MAX_WORDS = 240
+_MAX_PARTS = 16
+_SHOWN_CHARS = 400
+_AGENT_CHARS = 600
+_UNMATCHED = -9.0
+_UNCOUNTED = -1.0
+_PART = re.compile(
+    r"[.?!;,\n]+|\b(?:and|then|if so|otherwise|afterwards?|also|und|dann|puis|y luego)\b",
+    re.IGNORECASE,
+)
+
+
+class _Said:
+    """What a user's message says of every tool."""
+
+    __slots__ = ("best_part", "name", "parts", "place", "said", "said_most", "text")
+
+    def __init__(self, tables: Mapping[str, Table], said: Weights, parts: Weights,
+                 words: Sequence[int]) -> None:  # fmt: skip
+        self.name = tables["name"].found(words).sum(axis=0)
+        self.text = tables["text"].found(words).sum(axis=0)
+        self.said = _together(said)
+        self.said_most = said.max(axis=0) if len(said) else np.zeros(said.shape[1], np.float32)
+        self.parts = parts
+        self.best_part = parts.argmax(axis=0)
+        self.place = self.best_part / max(1, len(parts) - 1)
+
+
+def _together(rows: Weights) -> Weights:
+    """The evidence of several signs that are not independent."""
+    return rows.sum(axis=0) / max(1.0, float(np.sqrt(len(rows))))
+
+
+def words_of(text: str) -> list[int]:
+    """Signs of the words of a message, each once."""
+    return [sign(word) for word in dict.fromkeys(stems(text[-_MAX_CHARS:], _MAX_WORDS))]
+
+
+def parts_of(text: str) -> list[list[int]]:
+    """Signs of the words of each part of a request: sentences, clauses, items of a list."""
+    parts: list[list[int]] = []
+    for part in _PART.split(text[-_MAX_CHARS:]):
+        words = [sign(word) for word in dict.fromkeys(stems(part, 60))]
+        if words:
+            parts.append(words)
+    return parts[-_MAX_PARTS:] or [[]]
+
+
+def shown_of(context: Context) -> list[int]:
+    """Signs of the words of the result that just came in; none after anything else."""
+    if not context.symbols or context.symbols[-1][0] not in "OX":
+        return []
+    return [sign(w) for w in dict.fromkeys(stems(context.output_text[:_SHOWN_CHARS], 60))]
+
+
+def events_of(context: Context) -> tuple[int, int]:
+    """Signs of the last event and of the last three together."""
+    last = context.symbols[-3:]
+    return sign("1 " + "".join(last[-1:])), sign("3 " + "\x1f".join(last))
+
+
+class Evidence:
+    """Where associations are looked up: in the tables, or, while learning, without a task."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self.tables = tables
+
+    def found(self, name: str, signs: Sequence[int]) -> Weights:
+        return self.tables[name].found(signs)
+
+
+class ToolFit:
+    """How each tool fits a context, as features. Immutable; `tools` in the order of the classes 1,
+    2, ... of the other forest."""
+
+    def __init__(self, tools: Sequence[str], tables: Mapping[str, Table], prior: Weights) -> None:
+        self.tools = tuple(tools)
+        self.tables = dict(tables)
+        self.prior = prior
+        self._at = {name: at for at, name in enumerate(self.tools)}
+        self._evidence = Evidence(self.tables)
+
+    def shortlist(
+        self, rows: Weights, allowed: NDArray[np.bool_], tools: NDArray[np.float64] | None = None
+    ) -> NDArray[np.intp]:
+        """The tools worth a closer look: those that words and events, or the other forest, speak
+        for most."""
+        if len(self.tools) <= SHORTLIST:
+            return np.flatnonzero(allowed)
+        quick = np.where(allowed, rows[:, _PART_COLUMN] + rows[:, _EVENT_COLUMN], -np.inf)
+        best = np.argsort(-quick, kind="stable")[:SHORTLIST]
+        if tools is not None:
+            half = SHORTLIST // 2
+            best = np.union1d(best[:half], np.argsort(-tools, kind="stable")[:half])
+        return best[allowed[best]]
+
+    def rows(
+        self, context: Context, allowed: NDArray[np.bool_], counts: Sequence[tuple[int, int]],
+        evidence: Evidence | None = None,
+    ) -> Weights:  # fmt: skip
+        """(tools, features)."""
+        look = evidence or self._evidence
+        said = self._said(context, look)
+        since = _calls_since_user(context)
+        called = np.zeros(len(self.tools), dtype=np.float32)
+        done = np.zeros(len(said.parts), dtype=np.bool_)
+        reached = -1.0
+        for name in since:
+            at = self._at.get(name)
+            if at is not None:
+                called[at] += 1
+                done[said.best_part[at]] = True
+                reached = max(reached, float(said.place[at]))
+        if done.all():
+            left = np.full(len(self.tools), _UNMATCHED, dtype=np.float32)
+        else:
+            left = said.parts[~done].max(axis=0)
+        part = said.parts.max(axis=0)
+        agent = words_of(context.assistant.text[-_AGENT_CHARS:]) if context.assistant.text else []
+        agent_name = self.tables["name"].found(agent).sum(axis=0)
+        last = context.last_call.name if context.last_call is not None else None
+        events = [look.found("events", [one]).sum(axis=0) for one in events_of(context)]
+        rows = np.empty((len(self.tools), len(FEATURES)), dtype=np.float32)
+        columns: tuple[Any, ...] = (
+            said.name, _behind(said.name, allowed), said.text, _behind(said.text, allowed),
+            said.said, _behind(said.said, allowed), said.said_most, part, _behind(part, allowed),
+            said.place, said.place - reached, left, _behind(left, allowed), len(said.parts),
+            called, len(since), [name == last for name in self.tools],
+            [min(5, context.tool_counts.get(name, 0)) for name in self.tools], events[0],
+            events[1], _together(look.found("shown", shown_of(context))),
+            _behind(agent_name, allowed), self.tables["text"].found(agent).sum(axis=0),
+            self.prior, _UNCOUNTED, _UNCOUNTED,
+        )  # fmt: skip
+        for at, column in enumerate(columns):
+            rows[:, at] = column
+        if counts:
+            rows[: len(counts), -2:] = counts
+        return rows
+
+    def _said(self, context: Context, look: Evidence) -> _Said:
+        """What the newest message of the user says, worked out once."""
+        known = context.said_of_tools
+        if known is not None and known[:2] == (look, context.user_turns):
+            return known[2]
+        text = context.user.text
+        words = words_of(text)
+        parts: list[Weights] = []
+        for part in parts_of(text):
+            names = self.tables["name"].found(part).sum(axis=0)
+            parts.append(2.0 * names + _together(look.found("said", part)))
+        said = _Said(self.tables, look.found("said", words), np.stack(parts), words)
+        context.said_of_tools = (look, context.user_turns, said)
+        return said
+
+
+class ToolChoice:
+    """Mends the probabilities of the other forest. Immutable."""
+
+    def __init__(self, fit: ToolFit, forest: Forest) -> None:
+        self.fit = fit
+        self.forest = forest
+
+    def pooled(
+        self, context: Context, probabilities: NDArray[np.float64],
+        counts: Sequence[tuple[int, int]],
+    ) -> NDArray[np.float64]:  # fmt: skip
+        """(1 + tools,) the probabilities of a message and of each tool, those of the tools mended
+        by this score. A tool of probability 0 (not offered) keeps it; so does the message's.
+        `counts`: known and unused values of the first argument of each counted tool."""
+        tools = probabilities[1:]
+        allowed = tools > 0.0
+        total = float(tools.sum())
+        if total <= 0.0 or int(allowed.sum()) < 2:
+            return probabilities
+        rows = self.fit.rows(context, allowed, counts)
+        chosen = self.fit.shortlist(rows, allowed, tools)
+        scores = self.forest.probabilities(rows[chosen])[:, 0]
+        mended = np.zeros_like(tools)
+        mended[allowed] = min(_LEAST, float(scores.min()))
+        mended[chosen] = np.maximum(_LEAST, scores)
+        mended = mended**_EXPONENT * tools ** (1.0 - _EXPONENT)
+        pooled = probabilities.copy()
+        pooled[1:] = mended * (total / float(mended.sum()))
+        return pooled
+
+
+_PART_COLUMN = FEATURES.index("part")
+_EVENT_COLUMN = FEATURES.index("last_event")
+
+
+def _behind(column: Weights, allowed: NDArray[np.bool_]) -> Weights:
+    """How far each tool stands behind the best that is offered."""
+    return column - column[allowed].max() if allowed.any() else column
+
+
+def _calls_since_user(context: Context) -> list[str]:
+    calls: list[str] = []
+    for symbol in reversed(context.symbols):
+        if symbol == "U":
+            break
+        if symbol.startswith("C:"):
+            calls.append(symbol[2:])
+    return calls
+
+
+def offered_mask(tools: Sequence[str], offered: Collection[str]) -> NDArray[np.bool_]:
+    """Which of the tools are offered."""
+    return np.array([name in offered for name in tools], dtype=np.bool_)
