@@ -1,5 +1,6 @@
 """One value of a conversation, with the place it stands in."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from reflexarc.provenance.words import plain_text, word_set
@@ -22,13 +23,21 @@ class Origin:
 
 
 class Record:
-    """The scalar fields that stand beside a value in its object: what it is called, so to say."""
+    """The scalar fields that stand beside a value in its object: what it is called, so to say.
+    `text` may be given as a function of nothing: most records are never asked for it."""
 
-    __slots__ = ("_words", "text")
+    __slots__ = ("_text", "_words")
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str | Callable[[], str]) -> None:
+        self._text = text
         self._words: frozenset[str] | None = None
+
+    @property
+    def text(self) -> str:
+        text = self._text
+        if not isinstance(text, str):
+            text = self._text = text()
+        return text
 
     @property
     def words(self) -> frozenset[str]:

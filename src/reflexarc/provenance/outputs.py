@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from functools import lru_cache, partial
 from typing import Any, cast
 
 import msgspec
@@ -25,6 +26,7 @@ _MAX_TOKENS = 250
 _SHORT_TEXT = 60
 _EMBEDDED_WITHIN = 200
 _WIDE_OBJECT = 8
+_SHORT_KEY = 64
 _ID_KEY = re.compile(r"\d{3}")
 _LINE = re.compile(r"\s*+[-*]?+\s*+([\w ]{2,30}):\s+(\S.{0,120})$")
 _TOKEN = re.compile(
@@ -53,8 +55,7 @@ def output_entries(tool: str, text: str, origin: Origin) -> OutputValues:
     if parsed is None:
         found.entries.extend(_text_entries(tool, text[:_MAX_TEXT_CHARS], origin))
         return found
-    walker = _Walker(tool, origin, found)
-    walker.walk(parsed, "", 0, NO_RECORD, 0)
+    _Walker(origin, found).walk(parsed, f"out:{tool}:", 0, NO_RECORD, 0)
     return found
 
 
@@ -87,13 +88,15 @@ _EMBEDDED = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 class _Walker:
-    def __init__(self, tool: str, origin: Origin, found: OutputValues) -> None:
-        self.prefix = f"out:{tool}:"
+    """Paths carry the tool's prefix from the start: an output may hold a thousand leaves."""
+
+    def __init__(self, origin: Origin, found: OutputValues) -> None:
         self.origin = origin
         self.found = found
+        self.entries = found.entries
 
     def walk(self, value: Any, path: str, position: int, record: Record, depth: int) -> None:
-        if self.full or depth > _MAX_DEPTH:
+        if depth > _MAX_DEPTH or len(self.entries) >= _MAX_ENTRIES:
             return
         if isinstance(value, dict):
             self._object(cast("Fields", value), path, position, depth)
@@ -104,47 +107,50 @@ class _Walker:
 
     @property
     def full(self) -> bool:
-        return len(self.found.entries) >= _MAX_ENTRIES
+        return len(self.entries) >= _MAX_ENTRIES
 
     def _add(self, path: str, value: Any, position: int, record: Record) -> None:
-        if not self.full and not _too_large(value):
-            self.found.entries.append(
-                Entry(self.prefix + path, value, self.origin, position, record)
-            )
+        if len(self.entries) < _MAX_ENTRIES and not _too_large(value):
+            self.entries.append(Entry(path, value, self.origin, position, record))
 
     def _object(self, fields: Fields, path: str, position: int, depth: int) -> None:
-        if _is_lookup_table(fields):
+        if len(fields) > _WIDE_OBJECT and _is_lookup_table(fields):
             for at, (key, value) in enumerate(fields.items()):
                 if self.full:
                     return
                 self._add(f"{path}.{{k}}", key, at, Record(str(value)[:_MAX_RECORD_CHARS]))
                 self._add(f"{path}.{{v}}", value, at, Record(f"{key} {key}s"))
             return
-        record = Record(_describe(fields))
+        record = Record(partial(_describe, fields))
         if len(self.found.objects) < _MAX_RECORDS:
-            self.found.objects.append((self.prefix + path, [fields], record))
+            self.found.objects.append((path, [fields], record))
         by_id = len(fields) > 1 and all(isinstance(value, dict) for value in fields.values())
+        entries, origin = self.entries, self.origin
         for at, (key, value) in enumerate(fields.items()):
-            if self.full:
+            if len(entries) >= _MAX_ENTRIES:
                 return
-            if by_id or _ID_KEY.search(key):
-                self._add(f"{path}.{{k}}", key, at, Record(_scalar_text(value)[:200]))
+            if by_id or (_names_something(key) if len(key) <= _SHORT_KEY else _ID_KEY.search(key)):
+                self._add(f"{path}.{{k}}", key, at, Record(partial(_short_text, value)))
                 self.walk(value, f"{path}.{{k}}", at, record, depth + 1)
+            elif type(value) is str and depth < _MAX_DEPTH:  # what most leaves are
+                if len(value) <= _MAX_SCALAR_CHARS:
+                    entries.append(Entry(f"{path}.{key}", value, origin, position, record))
             else:
                 self.walk(value, f"{path}.{key}", position, record, depth + 1)
 
     def _list(self, values: list[Any], path: str, record: Record, depth: int) -> None:
+        below = f"{path}[*]"
         for at, value in enumerate(values):
             if self.full:
                 return
-            self.walk(value, f"{path}[*]", at, record, depth + 1)
+            self.walk(value, below, at, record, depth + 1)
         if not values:
             return
         if all(isinstance(value, dict) for value in values):
             if len(self.found.objects) < _MAX_RECORDS:
                 rows = cast("list[Fields]", values)
-                whole = Record(" ".join(_describe(row) for row in rows[:8])[:400])
-                self.found.objects.append((f"{self.prefix}{path}#all", rows, whole))
+                whole = Record(partial(_describe_rows, rows))
+                self.found.objects.append((f"{path}#all", rows, whole))
         elif not any(isinstance(value, (dict, list)) for value in values):
             self._add(f"{path}#all", values, 0, record)
 
@@ -181,6 +187,10 @@ def _describe(fields: Fields) -> str:
     return " ".join(parts)[:_MAX_RECORD_CHARS]
 
 
+def _describe_rows(rows: list[Fields]) -> str:
+    return " ".join(_describe(row) for row in rows[:8])[:400]
+
+
 def _scalar_text(value: Any) -> str:
     if isinstance(value, dict):
         fields = cast("Fields", value)
@@ -188,6 +198,16 @@ def _scalar_text(value: Any) -> str:
             f"{key} {part}" for key, part in fields.items() if not isinstance(part, list)
         )
     return str(value)
+
+
+def _short_text(value: Any) -> str:
+    return _scalar_text(value)[:200]
+
+
+@lru_cache(maxsize=4096)  # of keys of objects: about a megabyte at most
+def _names_something(key: str) -> bool:
+    """Whether a key is an id, and so a value itself."""
+    return _ID_KEY.search(key) is not None
 
 
 def _text_entries(tool: str, text: str, origin: Origin) -> Iterator[Entry]:

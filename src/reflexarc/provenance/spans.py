@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from reflexarc.provenance.entries import Entry, Origin
 from reflexarc.provenance.words import shape, tokens
 
 _MAX_TOKENS = 400
+_LONGEST_KEPT = 40
 _MAX_USER_CHARS = 100_000
 _MAX_ASSISTANT_CHARS = 3000
 _MAX_SYSTEM_CHARS = 16_000
@@ -29,25 +31,21 @@ _NAMED = re.compile(r"^[ \t\-*]{0,40}([A-Za-z][\w ]{1,30}):\s{0,8}(\S.{0,80})$",
 
 def latest_year(text: str, otherwise: str) -> str:
     """The last year a text names in a date, e.g. the policy's "today is 2024-05-15"."""
-    years = _YEAR.findall(text)
-    return years[-1] if years else otherwise
+    # A literal is found many times faster than a pattern: most texts are long and name no year.
+    at = text.find("20")
+    while at >= 0:
+        if match := _YEAR.match(text, at):
+            otherwise = match.group(1)
+        at = text.find("20", match.end() if match else at + 1)
+    return otherwise
 
 
 def user_entries(text: str, origin: Origin, year: str) -> Iterator[Entry]:
     """Tokens by shape, with the re-spellings users make necessary, dates and segments."""
     text = text[:_MAX_USER_CHARS]
     for position, token in enumerate(tokens(text, _MAX_TOKENS)):
-        kind = shape(token)
-        yield Entry(f"usr:{kind}", token, origin, position)
-        if _BARE_NUMBER.match(token):
-            yield Entry("usr:#", f"#{token}", origin, position)
-        if kind == "a":
-            yield Entry("usr:title", token.title(), origin, position)
-        elif kind == "Aa":
-            yield Entry("usr:lower", token.lower(), origin, position)
-        if "_" in token:
-            for part in token.split("_"):
-                yield Entry("usr:part", part.title(), origin, position)
+        for slot, value in _spellings(token) if len(token) <= _LONGEST_KEPT else _respelt(token):
+            yield Entry(slot, value, origin, position)
     yield from _dates(text, origin, year, "usr:date")
     for position, match in enumerate(_SEGMENT.finditer(text)):
         if position >= _MAX_SEGMENTS:
@@ -59,11 +57,35 @@ def user_entries(text: str, origin: Origin, year: str) -> Iterator[Entry]:
             )
 
 
+def _respelt(token: str) -> tuple[tuple[str, str], ...]:
+    """The slots a user's token stands in, and how it is spelt there."""
+    kind = shape(token)
+    found = [(f"usr:{kind}", token)]
+    if _BARE_NUMBER.match(token):
+        found.append(("usr:#", f"#{token}"))
+    if kind == "a":
+        found.append(("usr:title", token.title()))
+    elif kind == "Aa":
+        found.append(("usr:lower", token.lower()))
+    if "_" in token:
+        found += [("usr:part", part.title()) for part in token.split("_")]
+    return tuple(found)
+
+
+@lru_cache(maxsize=8192)  # of short tokens, as below
+def _spoken(token: str) -> str:
+    return f"ast:{shape(token)}"
+
+
+_spellings = lru_cache(maxsize=8192)(_respelt)  # of short tokens: a few megabytes at most
+
+
 def assistant_entries(text: str, origin: Origin, year: str) -> Iterator[Entry]:
     """What System 2 named in a message: it often calls with it next, once the user agreed."""
     text = text[:_MAX_ASSISTANT_CHARS]
     for position, token in enumerate(tokens(text, _MAX_TOKENS)):
-        yield Entry(f"ast:{shape(token)}", token, origin, position)
+        slot = _spoken(token) if len(token) <= _LONGEST_KEPT else "ast:long"
+        yield Entry(slot, token, origin, position)
     yield from _dates(text, origin, year, "ast:date")
 
 
@@ -85,7 +107,10 @@ def system_entries(text: str, origin: Origin) -> Iterator[Entry]:
 def _dates(text: str, origin: Origin, year: str, slot: str) -> Iterator[Entry]:
     if not year:
         return  # nobody named one, and an invented year would be an invented date
-    for position, match in enumerate(_DATE.finditer(text.lower())):
+    lower = text.lower()
+    if not any(month in lower for month in _MONTHS):
+        return
+    for position, match in enumerate(_DATE.finditer(lower)):
         if position >= _MAX_DATES:
             break
         month, day = (

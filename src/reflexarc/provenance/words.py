@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import Any, cast
 
 from reflexarc.steps import canonical_json
@@ -14,6 +15,7 @@ _UPPER = re.compile(r"[A-Z]+")
 _LOWER = re.compile(r"[a-z]+")
 _DIGITS = re.compile(r"\d+")
 _LONGEST_SHAPED = 40
+_READ_AT_ONCE = 8_000
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -23,12 +25,10 @@ def word_set(text: str) -> frozenset[str]:
 
 def tokens(text: str, limit: int) -> list[str]:
     """The first `limit` tokens of a text; ids, e-mail addresses, paths and dates stay whole."""
-    found: list[str] = []
-    for match in _TOKEN.finditer(text):
-        found.append(match.group().strip(".,'\""))
-        if len(found) >= limit:
-            break
-    return found
+    if len(text) <= _READ_AT_ONCE:  # at once is twice as fast, but reads beyond the limit
+        return [token.strip(".,'\"") for token in _TOKEN.findall(text)[:limit]]
+    found = islice(_TOKEN.finditer(text), limit)
+    return [match.group().strip(".,'\"") for match in found]
 
 
 def shape(token: str) -> str:
@@ -54,4 +54,6 @@ def plain_text(value: Any) -> str:
         parts = cast("list[Any]", value)
         # Lists of ids are compared by the hundred: joining is ten times faster than JSON.
         return "[" + "\x1f".join([plain_text(part) for part in parts])
+    if type(value) is int:
+        return str(value)
     return canonical_json(value)

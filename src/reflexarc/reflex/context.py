@@ -147,7 +147,7 @@ class Context:
     def _user(self, text: str) -> None:
         self.event += 1
         self.user = Text(text)
-        self.user_words |= word_set(text)
+        self.user_words |= self.user.words if len(text) <= _TAIL else word_set(text)
         self.user_turns += 1
         self.seen.append(Seen(USER, text))
         self.calls_since_user = 0
@@ -217,9 +217,8 @@ class Context:
         names = [word_set(name) for name in _NAMES.findall(text[:20_000])]
         self.names_in_output = len(names)
         self.names_mentioned = sum(bool(name) and name <= self.user_words for name in names)
-        self.words_mentioned = sum(
-            len(word) > 3 and word in self.user_words for word in word_set(text[:3000])
-        )
+        mentioned = self.user_words & word_set(text[:3000])
+        self.words_mentioned = sum([len(word) > 3 for word in mentioned])
         origin = self._origin("tool_result", text)
         found = output_entries(tool, text, origin)
         self._add(found.entries)
@@ -232,8 +231,10 @@ class Context:
         return Origin(kind, self.length, self.event, text)
 
     def _add(self, entries: Iterable[Entry]) -> None:
+        slots, every = self.slots, self.entries
         for entry in entries:
-            self._add_one(entry)
+            slots[entry.slot].append(entry)
+            every.append(entry)
 
     def _add_one(self, entry: Entry) -> None:
         self.slots[entry.slot].append(entry)

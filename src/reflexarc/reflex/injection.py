@@ -120,20 +120,58 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
 )  # fmt: skip
 
 
+Anchors = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+"""Pieces of text, and the anchors that hold each with the places of their signs."""
+
+
+def _by_shared_piece(anchors: list[tuple[str, int]]) -> Anchors:
+    """Anchors grouped by a piece they share: of a text without the piece, nothing else is asked.
+    Most texts show no sign at all, and are then asked for half as many."""
+    grouped: list[tuple[str, tuple[tuple[str, int], ...]]] = []
+    left = sorted(set(anchors))
+    while left:
+        pieces: dict[str, int] = {}
+        for anchor, _ in left:
+            for piece in {
+                anchor[start:end]
+                for start in range(len(anchor))
+                for end in range(start + 3, len(anchor) + 1)
+            } or {anchor}:
+                pieces[piece] = pieces.get(piece, 0) + 1
+        best = max(pieces, key=lambda piece: (pieces[piece], len(piece), piece))
+        grouped.append((best, tuple(pair for pair in left if best in pair[0])))
+        left = [pair for pair in left if best not in pair[0]]
+    return tuple(grouped)
+
+
+_ANCHORS = [(anchor, at) for at, (_, found, _) in enumerate(_SIGNS) for anchor in found]
+_PLAIN = _by_shared_piece([pair for pair in _ANCHORS if pair[0].isascii()])
+_FOREIGN = _by_shared_piece([pair for pair in _ANCHORS if not pair[0].isascii()])
+
+
+def _anchored(lower: str) -> set[int]:
+    """The places of the signs with an anchor in a lower-cased text."""
+    found: set[int] = set()
+    for piece, anchors in _PLAIN if lower.isascii() else (*_PLAIN, *_FOREIGN):
+        if piece in lower:
+            found.update([at for anchor, at in anchors if at not in found and anchor in lower])
+    return found
+
+
 def signs(text: str) -> frozenset[str]:
     """The names of the signs a result shows. Time in proportion to the text."""
     if "\\" in text:
-        text = _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
+        if "\\u" in text:
+            text = _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
         text = text.replace("\\n", "\n").replace('\\"', '"').replace("\\t", " ")
     found: set[str] = set()
     if not text.isascii() and _HIDDEN.search(text.removeprefix(_HIDDEN_AT_START)):
         found.add("hidden characters")
         text = _HIDDEN.sub("", text)
     lower = text.lower()
-    for name, anchors, pattern in _SIGNS:
-        if name in found or not any(anchor in lower for anchor in anchors):
-            continue
-        if pattern.search(text):
+    for at in sorted(_anchored(lower)):
+        name, _, pattern = _SIGNS[at]
+        if name not in found and pattern.search(text):
             found.add(name)
     if len(text) >= 80 and _BLOB.search(text):
         found.add("blob")

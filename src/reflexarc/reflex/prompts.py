@@ -12,14 +12,18 @@ _VARIABLE = re.compile(
     r"|\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?Z?\b"  # times of day
     r"|\d{5,}"  # ids
 )
+_MAY_VARY = re.compile(r"[\d@]")
 
 
 def prompt_lines(role: str, text: str) -> tuple[str, ...]:
     """The normalised lines of a system message, hashed, its role first: dates, times, ids of five
     digits or more, e-mail addresses and UUIDs set aside, white space folded. Other numbers stay:
     "at most 5 orders" is not "at most 0 orders"."""
-    plain = _VARIABLE.sub("0", text)
-    lines = (role, *(" ".join(line.split()) for line in plain.splitlines()))
+    lines = [role]
+    for line in text.splitlines():
+        # Nothing of `_VARIABLE` goes over the end of a line, or is found in one without these.
+        plain = _VARIABLE.sub("0", line) if _MAY_VARY.search(line) or line.count("-") > 3 else line
+        lines.append(" ".join(plain.split()))
     return tuple(
         xxhash.xxh3_64_hexdigest(line.encode("utf-8", "surrogatepass")) for line in lines if line
     )

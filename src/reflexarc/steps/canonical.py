@@ -36,6 +36,8 @@ def _normal(value: Any) -> Any:
 
 def nests_deeper(text: str, limit: int) -> bool:
     """Whether JSON text nests deeper than a limit, or might: brackets within strings count too."""
+    if text.count("{") + text.count("[") <= limit:
+        return False
     depth = 0
     for match in _BRACKET.finditer(text):
         depth += 1 if match.group() in "{[" else -1
