@@ -3,16 +3,18 @@
 from collections import Counter
 from itertools import product
 
+import msgspec
 import pytest
 
-from reflexarc.reflex import Reflex
+from reflexarc.reflex import Reflex, repeats
 from reflexarc.reflex.repeat import NOTHING_RECURS, repeats_of
+from tests.reflex import parcels
 
 CALLS = "abcd"
 
 
 def figures(made: tuple[str, ...]) -> tuple[float, float, float]:
-    found = repeats_of(("task", [(call, True)]) for call in made)
+    found = repeats_of(("task", [("tool", call, True)]) for call in made)
     assert found.repeat_rate is not None
     assert found.modal_share is not None
     assert found.modal_share_left_out is not None
@@ -23,14 +25,15 @@ def figures(made: tuple[str, ...]) -> tuple[float, float, float]:
 @pytest.mark.parametrize("runs", [2, 3, 4, 5])
 def test_each_figure_is_what_it_says_it_is(runs: int) -> None:
     for made in product(CALLS, repeat=runs):
-        again, modal, left_out = 0.0, 0.0, 0.0
+        again, modal, left_out, counts = 0.0, 0.0, 0.0, Counter(made)
         for at, call in enumerate(made):
             others = Counter(made[:at] + made[at + 1 :])
             most = max(others.values())
             tied = [other for other, count in others.items() if count == most]
             again += others[call] / (runs - 1)
             left_out += (call in tied) / len(tied)
-            modal += call == Counter(made).most_common(1)[0][0]
+            leaders = [one for one, n in counts.items() if n == max(counts.values())]
+            modal += (call in leaders) / len(leaders)
         found = (again / runs, modal / runs, left_out / runs)
         assert figures(made) == pytest.approx(found, abs=1e-6)
 
@@ -53,8 +56,33 @@ def test_on_average_a_perfect_predictor_lies_between(runs: int, shares: tuple[fl
     assert modal >= max(shares) - 1e-5
 
 
+def test_by_tool_each_call_counts_for_its_own() -> None:
+    runs = [[("get", "get 1", True)]] * 3 + [[("put", "put 1", True)]]
+    found = repeats_of(("task", run) for run in runs)
+    get, put = found.tools["get"], found.tools["put"]
+    assert (get.repeat_rate, get.modal_share, get.modal_share_left_out, get.calls) == (
+        pytest.approx(2 / 3, abs=1e-6), 1.0, 1.0, 3,
+    )  # fmt: skip
+    assert (put.repeat_rate, put.modal_share, put.modal_share_left_out, put.calls) == (0, 0, 0, 1)
+    assert found.repeat_rate == pytest.approx((2 + 0) / 4)
+    assert set(found.of_tools(["put"]).tools) == {"put"}
+
+
+def test_what_system1_did_is_no_evidence_of_system2() -> None:
+    session = parcels.session(0)
+    acted = tuple(
+        msgspec.structs.replace(message, by_system1=bool(message.tool_calls))
+        for message in session.messages
+    )
+    copy = msgspec.structs.replace(session, id="copy")
+    assert repeats([session, copy]).repeat_rate == 1.0
+    assert repeats([session, msgspec.structs.replace(copy, messages=acted)]) == NOTHING_RECURS
+
+
 def test_where_nothing_recurs_nothing_is_said() -> None:
-    assert repeats_of([("one", [("a", True)]), ("other", [("a", True)])]) == NOTHING_RECURS
+    assert (
+        repeats_of([("one", [("t", "a", True)]), ("other", [("t", "a", True)])]) == NOTHING_RECURS
+    )
 
 
 def test_the_card_says_it_of_what_was_learned_from(parcel_reflex: Reflex) -> None:

@@ -1,6 +1,16 @@
 """How System 2 agrees with itself, as the commands say it beside every agreement with it."""
 
 from reflexarc.reflex import Evaluation, Repeats
+from reflexarc.reflex.repeat import ToolRepeats
+
+ITSELF = "S2 itself, at best"
+"""Heads a column of `cell_with_itself`."""
+
+
+def cell_with_itself(repeats: ToolRepeats | None) -> str:
+    """How System 2 agrees with itself in the calls of a tool, and how a perfect predictor would,
+    most favourably counted; empty where no task recurs."""
+    return "" if repeats is None else f"{repeats.repeat_rate:.0%}, {repeats.modal_share:.0%}"
 
 
 def with_itself(repeats: Repeats) -> str:

@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from reflexarc.bench.verdicts import RESULTS_MIXED_UP
-from reflexarc.cli.agreement import with_itself
+from reflexarc.cli.agreement import ITSELF, cell_with_itself, with_itself
 from reflexarc.cli.store import Day, opened, state_option
 from reflexarc.cli.tables import (
     OutputFile,
@@ -184,9 +184,17 @@ def show_card(card: Card) -> None:
     console.print(
         table(
             "Tools, for review: what each is taken for and why",
-            ("tool", "effect", "why", "calls", "tasks", "exact"),
+            ("tool", "effect", "why", "calls", "tasks", "exact", ITSELF),
             [
-                (row.name, row.effect, row.why, row.calls, row.tasks, _share(row.exact, row.calls))
+                (
+                    row.name,
+                    row.effect,
+                    row.why,
+                    row.calls,
+                    row.tasks,
+                    _share(row.exact, row.calls),
+                    cell_with_itself(card.repeats.tools.get(row.name)),
+                )
                 for row in card.tools
             ],
         )

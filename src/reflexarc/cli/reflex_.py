@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from reflexarc.cli.agreement import with_itself
+from reflexarc.cli.agreement import ITSELF, cell_with_itself, with_itself
 from reflexarc.cli.tables import json_option, out, table, write_json
 from reflexarc.reflex import Reflex
 from reflexarc.reflex.scan import Finding, scan_patterns, scan_values
@@ -99,8 +99,14 @@ def show(file: str, json_path: str | None) -> None:
     ]  # fmt: skip
     columns = ("at most wrong", "answers", "wrong", "tasks", "from confidence")
     console.print(table("Certificates", columns, rows))
-    tools = [(one.name, one.effect, one.why, one.calls, f"{one.exact:.1%}") for one in card.tools]
-    console.print(table("Tools", ("tool", "effect", "why", "calls", "exact"), tools))
+    tools = [
+        (
+            one.name, one.effect, one.why, one.calls, f"{one.exact:.1%}",
+            cell_with_itself(card.repeats.tools.get(one.name)),
+        )
+        for one in card.tools
+    ]  # fmt: skip
+    console.print(table("Tools", ("tool", "effect", "why", "calls", "exact", ITSELF), tools))
     if constants:
         shown = [(name, str(value)[:60], f"{share:.0%}") for name, value, share in constants]
         console.print(table("Constants", ("argument", "value", "of the tasks"), shown))

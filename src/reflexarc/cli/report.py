@@ -9,6 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
+from reflexarc.cli.agreement import ITSELF, cell_with_itself
 from reflexarc.cli.eval import show_evaluation
 from reflexarc.cli.store import Day, as_json_option, opened, state_option
 from reflexarc.cli.tables import Share, out, table
@@ -94,7 +95,7 @@ def show_route(console: Console, one: RouteReport) -> None:
     console.print(
         table(
             "Tool by tool: the best guess was exactly System 2's call",
-            ("tool", "effect", "calls", "tasks", "exact", "95% interval"),
+            ("tool", "effect", "calls", "tasks", "exact", "95% interval", ITSELF),
             [
                 (
                     row.tool,
@@ -103,6 +104,7 @@ def show_route(console: Console, one: RouteReport) -> None:
                     row.tasks,
                     f"{row.exact:.1%}",
                     f"{row.interval.low:.1%} - {row.interval.high:.1%}",
+                    cell_with_itself(row.repeats),
                 )
                 for row in one.tools
             ],

@@ -4,7 +4,7 @@ import click
 from rich.console import Console
 
 from reflexarc.bench.trial import Example, Facts, Learned, Trial, run_trial
-from reflexarc.cli.agreement import with_itself
+from reflexarc.cli.agreement import ITSELF, cell_with_itself, with_itself
 from reflexarc.cli.learn import confidence_option, effect_option, max_error_option
 from reflexarc.cli.tables import (
     files_argument,
@@ -135,12 +135,13 @@ def _show_learned(console: Console, trial: Trial, learned: Learned) -> None:
     console.print(
         table(
             "Tool by tool, on new tasks",
-            ("tool", "calls", "exact", "answered", "verdict", "because"),
+            ("tool", "calls", "exact", ITSELF, "answered", "verdict", "because"),
             [
                 (
                     tool.name,
                     tool.calls,
                     f"{tool.exact:.0%}" if tool.calls else "",
+                    cell_with_itself(trial.facts.repeats.tools.get(tool.name)),
                     f"{tool.answered}, {tool.wrong} wrong" if tool.answered else "",
                     tool.verdict,
                     tool.because,

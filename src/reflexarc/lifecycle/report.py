@@ -23,13 +23,15 @@ from reflexarc.lifecycle.reported import (
 )
 from reflexarc.reflex.evaluation import Evaluation, figures
 from reflexarc.reflex.intervals import Interval, clustered_interval, clustered_upper
+from reflexarc.reflex.repeat import Repeats, ToolRepeats
 
 MOST_WORST = 10
 
 
 class ToolAgreement(msgspec.Struct, frozen=True):
     """Over System 2's calls of one tool: the share whose best guess was exact, with its interval
-    at 95%, calls clustered in tasks."""
+    at 95%, calls clustered in tasks; how System 2 agrees with itself there, None where no task
+    recurs."""
 
     tool: str
     effect: str | None
@@ -37,6 +39,7 @@ class ToolAgreement(msgspec.Struct, frozen=True):
     tasks: int
     exact: float
     interval: Interval
+    repeats: ToolRepeats | None
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -150,13 +153,14 @@ def _of_route(
     level = _level(levels, max_error)
     task_of = {item.session: item.task for item in items}
     thinking = {item.named_tool for item in items if item.thought and item.named_tool}
+    repeated = repeats_in(connection, list(task_of.items()), thinking)
     evaluation = figures(
         items,
         [item.cpu_ms for item in items],
         sessions=len(task_of),
         tasks=set(task_of.values()),
         levels=levels,
-        repeated=repeats_in(connection, list(task_of.items()), thinking),
+        repeated=repeated,
     )
     saved = {name: _saved(judged, items, name) for name in levels}
     verdict, because = verdict_on(evaluation, level, saved[level].error_upper95)
@@ -174,7 +178,7 @@ def _of_route(
             _unjudged(step) for step in steps if not step.items and step.decided_by != "system1"
         ),
         evaluation=evaluation,
-        tools=_tools(items),
+        tools=_tools(items, repeated),
         saved=saved,
         would_act=sum(step.items[0].would_act for step in judged),
         escalations=_counted(
@@ -222,7 +226,7 @@ def _unjudged(step: Step) -> str:
     return step.reason or "no_decision"
 
 
-def _tools(items: Sequence[Item]) -> list[ToolAgreement]:
+def _tools(items: Sequence[Item], repeated: Repeats) -> list[ToolAgreement]:
     by_tool: defaultdict[str, list[Item]] = defaultdict(list)
     for item in items:
         if item.is_call and item.named_tool is not None:
@@ -234,6 +238,7 @@ def _tools(items: Sequence[Item]) -> list[ToolAgreement]:
             ToolAgreement(
                 tool, calls[-1].effect, len(calls), len({one.task for one in calls}),
                 round(exact, 6), clustered_interval((one.task, one.exact) for one in calls),
+                repeated.tools.get(tool),
             )
         )  # fmt: skip
     return sorted(rows, key=lambda row: (-row.calls, row.tool))

@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from reflexarc.reflex.evaluation import Placed
-from reflexarc.reflex.repeat import Repeats, repeats_of
+from reflexarc.reflex.repeat import Call, Repeats, repeats_of
 from reflexarc.store.schema import audits, decisions, messages, sessions, steps
 
 _AT_ONCE = 400
@@ -128,10 +128,10 @@ def repeats_in(
 
 def _runs(
     connection: Connection, tasks: Sequence[tuple[str, str]], skipped: set[str]
-) -> Iterator[tuple[str, list[tuple[str, bool]]]]:
+) -> Iterator[tuple[str, list[Call]]]:
     for begin in range(0, len(tasks), _AT_ONCE):
         part = dict(tasks[begin : begin + _AT_ONCE])
-        made: dict[str, list[tuple[str, bool]]] = {session: [] for session in part}
+        made: dict[str, list[Call]] = {session: [] for session in part}
         rows = connection.execute(
             select(messages.c.session, messages.c.calls, messages.c.by_system1)
             .where(messages.c.session.in_(part), messages.c.role == "assistant")
@@ -139,7 +139,11 @@ def _runs(
         )
         for session, calls, by_system1 in rows:
             made[session] += [
-                (msgspec.json.encode((name, sorted(arguments.items()))).decode(), not by_system1)
+                (
+                    name,
+                    msgspec.json.encode((name, sorted(arguments.items()))).decode(),
+                    not by_system1,
+                )
                 for name, arguments in _calls.decode(calls)
                 if name not in skipped
             ]

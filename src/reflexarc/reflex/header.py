@@ -150,11 +150,12 @@ def _looks_faults(looks: Looks) -> Iterator[str]:
 
 def _card_faults(card: Card) -> Iterator[str]:
     again = card.repeats
-    rates = (again.repeat_rate, again.modal_share, again.modal_share_left_out)
-    if not all(rate is None or 0.0 <= rate <= 1.0 for rate in rates):
-        yield "the card's repeat rates are not between 0 and 1"
-    if again.calls < 0 or again.tasks < 0:
-        yield f"{again.calls} calls recur in {again.tasks} tasks"
+    for of in (again, *again.tools.values()):
+        rates = (of.repeat_rate, of.modal_share, of.modal_share_left_out)
+        if not all(rate is None or 0.0 <= rate <= 1.0 for rate in rates) or of.calls < 0:
+            yield "the card's repeat rates are not between 0 and 1"
+    if again.tasks < 0 or len(again.tools) > _MAX_TOOLS:
+        yield f"calls recur in {again.tasks} tasks, of {len(again.tools)} tools"
     if not 0.0 < card.max_error < 1.0 or not 0.0 < card.confidence_level < 1.0:
         yield "the card's error and confidence are not between 0 and 1"
     for one in (*card.certificates, *card.partial):

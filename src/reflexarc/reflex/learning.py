@@ -124,7 +124,7 @@ def learn(
         tools=_tool_rows(sessions, judged, found),
         certificates=certificates,
         partial=partial,
-        repeats=repeats(sessions, thinking),
+        repeats=repeats(sessions, thinking).of_tools(found),
     )
     identity = _identity(sessions, found, models)
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
