@@ -58,8 +58,8 @@ def count(reflex: Reflex, session: Session, first: int, counts: Counts) -> None:
     for context, _ in replay(session):
         if context.length <= first:
             continue
-        ranking = reflex.predictor.rank(context, offered)
-        fault = reflex.familiarity.fault(context)
+        ranking = reflex.rank(context, offered)
+        fault = reflex.member(context).familiarity.fault(context)
         counts.contexts += 1
         counts.flagged += fault is not None
         if not ranking.calls or reflex.effects.get(ranking.calls[0].name) != "read":
@@ -110,9 +110,10 @@ def measure(lines: Lines) -> None:
             certified = certified or reflex.certificate(1.0) is not None
             for family, counts in of_families.items():
                 found[family].add(counts)
+            first = reflex.members[0].familiarity
             lines.say(
-                f"{name}, split {seed}: {len(reflex.familiarity.known)} hashes; while learning, "
-                f"{reflex.familiarity.looks.flagged:.2%} of held-out contexts were unfamiliar"
+                f"{name}, split {seed}: {len(first.known)} hashes; while learning, "
+                f"{first.looks.flagged:.2%} of held-out contexts were unfamiliar"
             )
         lines.say(f"  {'family':<34} contexts  unfamiliar  would act  left alone")
         for family, counts in {"as recorded": plain, **found}.items():

@@ -17,11 +17,11 @@ Edit = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
 def first_tool(header: dict[str, Any]) -> dict[str, Any]:
-    return header["tools"][0]
+    return header["members"][0]["tools"][0]
 
 
 def first_argument(header: dict[str, Any]) -> dict[str, Any]:
-    return header["tools"][0]["arguments"][0]
+    return first_tool(header)["arguments"][0]
 
 
 def certificate(header: dict[str, Any]) -> dict[str, Any]:
@@ -37,13 +37,13 @@ EDITS: dict[str, Edit] = {
     "mixed-up results, yet certified": lambda h, _: h["card"]["results"].update(fits=False),
     "error of 5": lambda h, _: h["card"].update(max_error=5.0),
     "field of tomorrow": lambda h, _: h["card"].update(tomorrow=1),
-    "no tools": lambda h, _: h.update(tools=[]),
-    "tool twice": lambda h, _: h["tools"].append(first_tool(h)),
+    "no tools": lambda h, _: h["members"][0].update(tools=[]),
+    "tool twice": lambda h, _: h["members"][0]["tools"].append(first_tool(h)),
     "renamed tool": lambda h, _: first_tool(h).update(name="another"),
-    "unknown counted tool": lambda h, _: h["vocabulary"]["tools"].append("another"),
-    "three fields of words": lambda h, _: h["vocabulary"]["words"].pop(),
-    "five fields of words": lambda h, _: h["vocabulary"]["words"].append([]),
-    "word twice": lambda h, _: h["vocabulary"]["words"][0].extend(["x", "x"]),
+    "unknown counted tool": lambda h, _: h["members"][0]["vocabulary"]["tools"].append("another"),
+    "three fields of words": lambda h, _: h["members"][0]["vocabulary"]["words"].pop(),
+    "five fields of words": lambda h, _: h["members"][0]["vocabulary"]["words"].append([]),
+    "word twice": lambda h, _: h["members"][0]["vocabulary"]["words"][0].extend(["x", "x"]),
     "argument of another tool": lambda h, _: first_argument(h).update(tool="another"),
     "argument twice": lambda h, _: first_tool(h)["arguments"].append(first_argument(h)),
     "huge index": lambda h, _: first_argument(h).update(index=10**400),
@@ -54,28 +54,34 @@ EDITS: dict[str, Edit] = {
     "unknown kind": lambda h, _: first_argument(h).update(kind="code"),
     "unknown effect": lambda h, _: h["effects"].update(get_order="execute"),
     "an array too many": lambda _, a: a.update(extra=np.zeros(3, np.float32)),
-    "an array too few": lambda _, a: a.pop("tools.leaf"),
     "signs not sorted": lambda _, a: a.update(
-        {"choice.said.signs": a["choice.said.signs"][::-1].copy()}
+        {"1.choice.said.signs": a["1.choice.said.signs"][::-1].copy()}
     ),
     "weights without signs": lambda _, a: a.update(
-        {"choice.said.weights": a["choice.said.weights"][1:]}
+        {"1.choice.said.weights": a["1.choice.said.weights"][1:]}
     ),
     "weights that are no numbers": lambda _, a: a.update(
-        {"choice.name.weights": np.full_like(a["choice.name.weights"], np.nan)}
+        {"1.choice.name.weights": np.full_like(a["1.choice.name.weights"], np.nan)}
     ),
     "weights of another type": lambda _, a: a.update(
-        {"choice.events.weights": a["choice.events.weights"].astype(np.float64)}
+        {"1.choice.events.weights": a["1.choice.events.weights"].astype(np.float64)}
     ),
-    "a prior of too many tools": lambda _, a: a.update({"choice.prior": np.zeros(99, np.float32)}),
+    "a prior of too many tools": lambda _, a: a.update(
+        {"1.choice.prior": np.zeros(99, np.float32)}
+    ),
+    "an array too few": lambda _, a: a.pop("0.tools.leaf"),
+    "a member too few": lambda h, _: h["members"].pop(),
+    "a memory of one situation more": lambda _, a: a.update(
+        {"recall.situation": np.zeros(len(a["recall.situation"]) + 1, np.uint64)}
+    ),
     "no trees": lambda _, a: a.update(
-        {f"confidence.{k}": a[f"confidence.{k}"][:0] for k in ("feature", "threshold", "leaf")}
+        {f"2.confidence.{k}": a[f"2.confidence.{k}"][:0] for k in ("feature", "threshold", "leaf")}
     ),
     "a confidence of four": lambda _, a: a.update(
-        {"confidence.shape": np.array([a["confidence.shape"][0], 4], np.int32)}
+        {"2.confidence.shape": np.array([a["2.confidence.shape"][0], 4], np.int32)}
     ),
     "another width": lambda _, a: a.update(
-        {"tools.shape": np.array([9_999, a["tools.shape"][1]], np.int32)}
+        {"1.tools.shape": np.array([9_999, a["1.tools.shape"][1]], np.int32)}
     ),
 }
 

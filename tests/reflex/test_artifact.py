@@ -148,7 +148,7 @@ def test_other_files_are_not_taken_for_artifacts(data: bytes) -> None:
 
 
 def test_a_newer_format_says_who_wrote_it_and_what_to_do() -> None:
-    why = "written by format 7, this reflexarc reads up to 2: upgrade"
+    why = "written by format 7, this reflexarc reads up to 3: upgrade"
     with pytest.raises(ArtifactVersionError, match=why):
         unpack(built({"value": 1, "arrays": [], "something": "new"}, version=7))
 

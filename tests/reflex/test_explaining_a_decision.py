@@ -206,7 +206,7 @@ def test_whether_a_task_was_learned_from_is_said(parcel_reflex: Reflex) -> None:
 
 
 def test_every_feature_has_words(parcel_reflex: Reflex) -> None:
-    features = parcel_reflex.predictor.features
+    features = parcel_reflex.members[0].predictor.features
     names = features.names()
     assert len(names) == features.width
     assert len(set(names)) == len(names)
@@ -225,7 +225,7 @@ def test_every_feature_has_words(parcel_reflex: Reflex) -> None:
 
 
 def test_names_are_of_their_columns(parcel_reflex: Reflex) -> None:
-    features = parcel_reflex.predictor.features
+    features = parcel_reflex.members[0].predictor.features
     column = {name: at for at, name in enumerate(features.names())}
     for context, _ in replay(parcels.session(100)):
         vector = features.vector(context)

@@ -78,7 +78,7 @@ def test_what_is_no_secret_is_still_learned(artifact: Path) -> None:
     assert scan_values(artifact, ["refund_order", "lost"]), "the scan does find what is there"
     constants = {
         (argument.tool, argument.name): [constant.value for constant in argument.constants]
-        for tool in reflex.predictor.sources.tools
+        for tool in reflex.members[0].predictor.sources.tools
         for argument in tool.arguments
     }
     assert constants["refund_order", "reason"] == ["lost"]

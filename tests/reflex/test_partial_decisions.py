@@ -18,7 +18,8 @@ def reflex() -> Reflex:
 
 
 def test_the_open_arguments_are_those_that_only_system_2_can_write(reflex: Reflex) -> None:
-    found = {tool.name: set(open_arguments(tool)) for tool in reflex.predictor.sources.tools}
+    tools = reflex.members[0].predictor.sources.tools
+    found = {tool.name: set(open_arguments(tool)) for tool in tools}
     assert found == {
         "get_claim": set(),
         "search_handbook": {"question"},
@@ -57,8 +58,9 @@ def test_a_write_never_gives_a_partial(reflex: Reflex) -> None:
     messages, _ = memos.before(9000, "create_note")
     decision = reflex.decide(messages, memos.TOOLS, partials=True)
     assert decision.action == "escalate"
-    ranking = reflex.predictor.rank(reflex_context(reflex, messages))
-    partial = propose(reflex.predictor, reflex_context(reflex, messages), ranking)
+    context = reflex_context(reflex, messages)
+    ranking = reflex.rank(context, {tool.name for tool in memos.TOOLS})
+    partial = propose(reflex.member(context).predictor, context, ranking)
     assert partial is not None, "there would be one, were it a read"
     assert partial.calls[0].name == "create_note"
 
@@ -141,11 +143,12 @@ def test_partials_are_kept_in_the_artifact(reflex: Reflex) -> None:
 
 def test_certificates_without_their_forest_are_refused(reflex: Reflex) -> None:
     without = Reflex.from_bytes(reflex.to_bytes())
-    without.partial = None
+    without.members = tuple(msgspec.structs.replace(one, partial=None) for one in without.members)
     with pytest.raises(ArtifactCorruptError):
         Reflex.from_bytes(without.to_bytes())
 
 
 def test_an_agent_without_free_text_learns_no_partials() -> None:
     reflex = learn(parcels.sessions(0, 60), max_error=0.1)
-    assert (reflex.card.partial, reflex.partial) == ((), None)
+    assert reflex.card.partial == ()
+    assert [member.partial for member in reflex.members] == [None] * len(reflex.members)

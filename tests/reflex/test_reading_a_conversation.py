@@ -106,7 +106,7 @@ def test_candidates_are_bounded(parcel_reflex: Reflex) -> None:
     context = Context()
     for _ in range(40):
         context.extend([Message("user", crowd)])
-    for tool in parcel_reflex.predictor.sources.tools:
+    for tool in parcel_reflex.members[0].predictor.sources.tools:
         for argument in tool.arguments:
             found = enumerate_candidates(context, argument, argument.constants)
             assert len(found) <= MAX_CANDIDATES + len(argument.constants) + 1

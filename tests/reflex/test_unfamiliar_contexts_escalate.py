@@ -30,7 +30,7 @@ def faults(reflex: Reflex, session: Session, first: int) -> list[str | None]:
     for at, message in enumerate(session.messages):
         context.extend([message])
         if at >= first:
-            found.append(reflex.familiarity.fault(context))
+            found.append(reflex.member(context).familiarity.fault(context))
     return found
 
 
@@ -102,9 +102,9 @@ def test_a_flagged_conversation_stays_flagged(parcel_reflex: Reflex) -> None:
     strange = with_result('{"data": [1, 2, 3], "meta": {"page": 1, "pages": 9}}')
     context = Context()
     context.extend(strange)
-    assert parcel_reflex.familiarity.fault(context) == "unfamiliar:result"
+    assert parcel_reflex.member(context).familiarity.fault(context) == "unfamiliar:result"
     context.extend(session.messages[4:])
-    assert parcel_reflex.familiarity.fault(context) == "unfamiliar:result"
+    assert parcel_reflex.member(context).familiarity.fault(context) == "unfamiliar:result"
 
 
 def test_reading_at_once_and_message_by_message_finds_the_same(parcel_reflex: Reflex) -> None:
@@ -113,15 +113,16 @@ def test_reading_at_once_and_message_by_message_finds_the_same(parcel_reflex: Re
         at_once = Context()
         at_once.extend(strange.messages)
         stepwise = faults(parcel_reflex, strange, 0)
-        assert stepwise[-1] == parcel_reflex.familiarity.fault(at_once)
+        assert stepwise[-1] == parcel_reflex.member(at_once).familiarity.fault(at_once)
 
 
 def test_a_context_may_be_shown_to_several_reflexes(parcel_reflex: Reflex) -> None:
     other = Reflex.from_bytes(parcel_reflex.to_bytes())
     context = Context()
     context.extend(parcels.session(700).messages[:4])
-    before = parcel_reflex.familiarity.fault(context)
-    assert other.familiarity.fault(context) == before == parcel_reflex.familiarity.fault(context)
+    before = parcel_reflex.member(context).familiarity.fault(context)
+    assert other.member(context).familiarity.fault(context) == before
+    assert parcel_reflex.member(context).familiarity.fault(context) == before
 
 
 def test_an_evaluation_counts_no_act_in_an_unfamiliar_context(parcel_reflex: Reflex) -> None:
@@ -136,7 +137,7 @@ def test_an_evaluation_counts_no_act_in_an_unfamiliar_context(parcel_reflex: Ref
 
 def test_no_word_is_kept_in_clear(parcel_reflex: Reflex) -> None:
     header, _ = unpack(parcel_reflex.to_bytes())
-    text = json.dumps(header["familiarity"])
+    text = json.dumps(header["members"][0]["familiarity"])
     assert "where" not in text
     assert "hello" not in text.lower()
 
@@ -151,14 +152,14 @@ def test_a_familiarity_that_learn_never_wrote_is_refused(
     parcel_reflex: Reflex, name: str, value: object
 ) -> None:
     header, arrays = unpack(parcel_reflex.to_bytes())
-    header["familiarity"][name] = value
+    header["members"][0]["familiarity"][name] = value
     with pytest.raises(ArtifactCorruptError):
         Reflex.from_bytes(pack(header, arrays))
 
 
 def test_known_hashes_out_of_order_are_refused(parcel_reflex: Reflex) -> None:
     header, arrays = unpack(parcel_reflex.to_bytes())
-    arrays["familiarity.known"] = arrays["familiarity.known"][::-1].copy()
+    arrays["0.familiarity.known"] = arrays["0.familiarity.known"][::-1].copy()
     with pytest.raises(ArtifactCorruptError, match="sorted list of hashes"):
         Reflex.from_bytes(pack(header, arrays))
 

@@ -215,12 +215,12 @@ def test_a_context_is_ranked_anew_once_it_goes_on_or_other_tools_are_offered(
     context = parcel_reflex.context()
     context.extend(session.messages[:4])
     offered = {tool.name for tool in parcels.TOOLS}
-    first = parcel_reflex.predictor.rank(context, offered)
-    assert parcel_reflex.predictor.rank(context, set(offered)) is first
-    fewer = parcel_reflex.predictor.rank(context, offered - {first.calls[0].name})
+    first = parcel_reflex.rank(context, offered)
+    assert parcel_reflex.rank(context, set(offered)) is first
+    fewer = parcel_reflex.rank(context, offered - {first.calls[0].name})
     assert first.calls[0].name not in {call.name for call in fewer.calls}
     other = fork(context)
     context.append_call(session.messages[4].tool_calls[0])
-    assert parcel_reflex.predictor.rank(context, offered) is not first
-    again = parcel_reflex.predictor.rank(other, offered)
+    assert parcel_reflex.rank(context, offered) is not first
+    again = parcel_reflex.rank(other, offered)
     assert [call.key for call in again.calls] == [call.key for call in first.calls]

@@ -1,6 +1,8 @@
 """`reflexarc reflex`: what a reflex holds, and whether something stands in it that should not."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -63,13 +65,15 @@ def _lines(path: str | None) -> list[str]:
 def show(file: str, json_path: str | None) -> None:
     """Show what a reflex was learned from, its certificates, its tools and its constants."""
     reflex = Reflex.load(file)
-    constants = [
-        (f"{tool.name}.{argument.name}", constant.value, round(constant.share, 4))
-        for tool in reflex.predictor.sources.tools
-        for argument in tool.arguments
-        for constant in argument.constants
-    ]
-    looks = reflex.familiarity.looks
+    found: dict[tuple[str, str], tuple[Any, float]] = {}
+    for member in reflex.members:
+        for tool in member.predictor.sources.tools:
+            for argument in tool.arguments:
+                for one in argument.constants:
+                    key = (f"{tool.name}.{argument.name}", json.dumps(one.value, sort_keys=True))
+                    found[key] = (one.value, max(one.share, found.get(key, (None, 0.0))[1]))
+    constants = [(name, value, round(share, 4)) for (name, _), (value, share) in found.items()]
+    looks = reflex.members[0].familiarity.looks
     write_json(
         json_path,
         {
@@ -79,6 +83,7 @@ def show(file: str, json_path: str | None) -> None:
                 for name, value, share in constants
             ],
             "unfamiliar_share": looks.flagged,
+            "situations": len(reflex.recall),
         },
     )
     if json_path == "-":

@@ -31,9 +31,9 @@ from reflexarc.steps.errors import ArtifactCorruptError, ArtifactError, Artifact
 MAGIC = b"REFLEX\r\n"
 """The line end is there to be broken by a transfer in text mode, which is then noticed."""
 
-FORMAT_VERSION = 2
-"""2: what is familiar is part of it. An artifact of format 1 cannot tell contexts unlike those it
-was learned from, so it is not used; it has to be learned again."""
+FORMAT_VERSION = 3
+"""3: five members and a memory of situations. In an older artifact one model was fitted again after
+all the judging, so its certificates are about others; it has to be learned again."""
 MAX_BYTES = 256 << 20
 """Of the file, and of everything in it once decompressed."""
 

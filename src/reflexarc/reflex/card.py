@@ -10,6 +10,10 @@ from reflexarc.reflex.integrity import ResultsFit
 from reflexarc.reflex.repeat import NOTHING_RECURS, Repeats
 from reflexarc.steps import Effect
 
+READS = "reads"
+RECALLED_READS = "recalled reads"
+"""Scopes: calls of read tools that a member ranked best, and those answered from memory."""
+
 
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A bound on the error of what a scope answers.

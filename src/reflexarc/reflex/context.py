@@ -9,6 +9,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+import xxhash
+
 from reflexarc.provenance import (
     Entry,
     Origin,
@@ -61,6 +63,12 @@ class Objects:
         self.origin = origin
 
 
+def _after(situation: int, what: str, text: str) -> int:
+    """The chain of a situation, one link longer."""
+    link = f"{situation:x} {what} {text}".encode("utf-8", "surrogatepass")
+    return xxhash.xxh3_64_intdigest(link)
+
+
 class Context:
     """Incremental state of one conversation."""
 
@@ -89,12 +97,16 @@ class Context:
         self.prompt_lines: tuple[str, ...] = ()
         self.prompt_hash = lines_hash(())
         self.opaque = False
+        # Of the first user message; and of all that users said and System 2 called so far.
+        self.opening = 0
+        self.situation = 0
         self.seen: list[Seen] = []
         self.memo = Memo()
         # The last ranking made of it: by whom, of what, and itself.
         self.ranked: tuple[object, object, object] | None = None
         # What the user's newest message says of tools: by whom, of which turn, and itself.
         self.said_of_tools: tuple[Any, int, Any] | None = None
+        self.remembered: tuple[object, object, object] | None = None
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
         self.unanswered_calls = 0
@@ -146,6 +158,9 @@ class Context:
 
     def _user(self, text: str) -> None:
         self.event += 1
+        self.situation = _after(self.situation, "user", " ".join(text.split()).casefold())
+        if not self.user_turns:
+            self.opening = self.situation
         self.user = Text(text)
         self.user_words |= self.user.words if len(text) <= _TAIL else word_set(text)
         self.user_turns += 1
@@ -186,6 +201,7 @@ class Context:
                 parts = cast("list[Any]", value)
                 self.used[call.name, name].update(plain_text(part) for part in parts)
         self.call_keys.add(call.key)
+        self.situation = _after(self.situation, "call", call.key)
         if call.id:
             self._tool_of_call[call.id] = call.name
         self._unanswered.append(call.name)

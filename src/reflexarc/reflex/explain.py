@@ -100,8 +100,9 @@ def explain(
     """
     context, item, steps = _find(session, step, call)
     tools = offered_tools(session)
-    predictor = reflex.predictor
-    ranking = predictor.rank(context, {tool.name for tool in tools})
+    member = reflex.member(context)
+    predictor = member.predictor
+    ranking = reflex.rank(context, {tool.name for tool in tools})
     asked = gates(
         reflex, context, ranking, tools,
         model=session.model, max_error=max_error, recorded=bool(session.tools),
@@ -109,7 +110,7 @@ def explain(
     failed = [gate for gate in asked if not gate.passed]
     confidence = reflex.confidence_of(context, ranking) if ranking.calls else 0.0
     levels = distances(reflex, confidence)
-    known = references(reflex, [session, *others])
+    known = references(member, [session, *others])
     best = ranking.calls[0] if ranking.calls else None
     verdict, over = _two_likeliest(ranking)
     limit = reflex.card.max_error if max_error is None else max_error
@@ -131,7 +132,7 @@ def explain(
         verdict=ranking.verdict,
         over=None if over is None else _chance(ranking, over),
         why_tool=why_tool(predictor, context, known, verdict, over),
-        why_sure=why_sure(reflex, context, ranking, known),
+        why_sure=why_sure(member, context, ranking, known),
         arguments=() if best is None else why_arguments(predictor, context, best),
         gates=asked,
         levels=levels,
@@ -236,7 +237,8 @@ def _recorded(reflex: Reflex, context: Context, ranking: Ranking, item: Item) ->
         return Recorded(None, ranking.verdict is None, None, None, ())
     keys = [one.key for one in ranking.calls]
     rank = next((at + 1 for at, key in enumerate(keys) if key in answers), None)
-    learned = made.name in reflex.predictor.sources.by_name
+    predictor = reflex.member(context).predictor
+    learned = made.name in predictor.sources.by_name
     probability = (
         round(float(ranking.probabilities[ranking.classes.index(made.name)]), 6)
         if learned
@@ -244,5 +246,5 @@ def _recorded(reflex: Reflex, context: Context, ranking: Ranking, item: Item) ->
     )
     return Recorded(
         made, best in answers, rank, probability,
-        why_recorded(reflex.predictor, context, made) if learned else (),
+        why_recorded(predictor, context, made) if learned else (),
     )  # fmt: skip

@@ -14,8 +14,8 @@ from reflexarc.reflex.context import Context
 from reflexarc.reflex.contributions import contributions
 from reflexarc.reflex.feature_words import OF_CONVERSATION, confidence_words, history_words
 from reflexarc.reflex.identity import offered_tools
+from reflexarc.reflex.member import Member
 from reflexarc.reflex.predictor import Predictor, Ranking
-from reflexarc.reflex.reflex import Reflex
 from reflexarc.reflex.replay import replay
 from reflexarc.steps import Session
 
@@ -53,7 +53,7 @@ class References(msgspec.Struct, frozen=True):
     confidence: NDArray[np.float32]
 
 
-def references(reflex: Reflex, sessions: Sequence[Session]) -> References:
+def references(member: Member, sessions: Sequence[Session]) -> References:
     """Steps to compare with: of at most 24 of the sessions, evenly taken, at most 64."""
     history: list[NDArray[np.float32]] = []
     confidence: list[NDArray[np.float32]] = []
@@ -61,8 +61,8 @@ def references(reflex: Reflex, sessions: Sequence[Session]) -> References:
         offered = {tool.name for tool in offered_tools(session)}
         for context, item in replay(session):
             if item.position == 0:
-                ranking = reflex.predictor.rank(context, offered)
-                history.append(np.array(reflex.predictor.features.vector(context)))
+                ranking = member.predictor.rank(context, offered)
+                history.append(np.array(member.predictor.features.vector(context)))
                 confidence.append(confidence_features(context, ranking)[0])
     taken = _evenly(range(len(history)), MAX_REFERENCES)
     return References(
@@ -97,12 +97,12 @@ def why_tool(
     return _summed(len(known.history), words)
 
 
-def why_sure(reflex: Reflex, context: Context, ranking: Ranking, known: References) -> Why:
+def why_sure(member: Member, context: Context, ranking: Ranking, known: References) -> Why:
     """What made the confidence in the best call more or less than at other steps."""
     if len(known.confidence) < 2 or not ranking.calls:
         return _NOTHING
     row = confidence_features(context, ranking)[0]
-    moved = contributions(reflex.confidence, 0, row, known.confidence)
+    moved = contributions(member.confidence, 0, row, known.confidence)
     words = [
         (float(moved[at]), _confidence(at, row, known, ranking))
         for at in np.flatnonzero(moved).tolist()

@@ -3,7 +3,7 @@
 An artifact is untrusted until these pass: a file that loads can then only be wrong, not harmful.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,10 +14,15 @@ from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
 from reflexarc.reflex.card import Card
 from reflexarc.reflex.choice import FEATURES as CHOICE_FEATURES
 from reflexarc.reflex.choice_stored import NAMES as CHOICE_ARRAYS
+from reflexarc.reflex.choice_stored import choice_arrays, stored_choice
 from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
 from reflexarc.reflex.familiarity import Familiarity, Looks
 from reflexarc.reflex.history import FIELDS, HistoryFeatures, Vocabulary
 from reflexarc.reflex.identity import Identity
+from reflexarc.reflex.member import MEMBERS, Member
+from reflexarc.reflex.predictor import Predictor
+from reflexarc.reflex.recall import ARRAYS as RECALL_ARRAYS
+from reflexarc.reflex.recall import Recall
 from reflexarc.reflex.sources import MAX_CONSTANTS, MAX_PROJECTIONS, MAX_SLOTS, Sources, Tool
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect
@@ -36,16 +41,25 @@ _MAX_TOOLS = 4_000
 _MAX_ARGUMENTS = 512
 
 
+class MemberHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything of a member but its forests and hashes. Its arrays are named by its number."""
+
+    tools: tuple[Tool, ...]
+    vocabulary: Vocabulary
+    familiarity: Looks
+
+
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything of a reflex but its forests."""
+    """Everything of a reflex but its arrays. The recalled names are those that the arrays of its
+    memory count."""
 
     card: Card
     identity: Identity
     learned_tasks: tuple[str, ...]
     effects: dict[str, Effect]
-    tools: tuple[Tool, ...]
-    vocabulary: Vocabulary
-    familiarity: Looks
+    members: tuple[MemberHeader, ...]
+    recalled_tools: tuple[str, ...] = ()
+    recalled_arguments: tuple[str, ...] = ()
 
 
 def checked_header(raw: object, arrays: Sequence[str]) -> Header:
@@ -54,23 +68,87 @@ def checked_header(raw: object, arrays: Sequence[str]) -> Header:
         header = msgspec.convert(raw, Header)
     except msgspec.ValidationError as error:
         raise _corrupt(str(error)) from error
-    named = forest_names(arrays)
-    expected = {f"{forest}.{array}" for forest in named for array in FOREST_ARRAYS}
-    expected |= {KNOWN_LOOKS, *CHOICE_ARRAYS}
-    if set(arrays) != expected or (header.card.partial and PARTIAL_FOREST not in named):
+    partial = any(array.startswith(f"0.{PARTIAL_FOREST}.") for array in arrays)
+    named = (*FORESTS, PARTIAL_FOREST) if partial else FORESTS
+    expected = {f"recall.{array}" for array in RECALL_ARRAYS}
+    for at in range(len(header.members)):
+        expected |= {f"{at}.{forest}.{array}" for forest in named for array in FOREST_ARRAYS}
+        expected |= {f"{at}.{name}" for name in (KNOWN_LOOKS, *CHOICE_ARRAYS)}
+    if len(header.members) != MEMBERS:
+        raise _corrupt(f"it has {len(header.members)} members, not {MEMBERS}")
+    if set(arrays) != expected or (header.card.partial and not partial):
         raise _corrupt(f"its arrays are {', '.join(sorted(arrays)[:20])}")
     for fault in _faults(header):
         raise _corrupt(fault)
     return header
 
 
-def forest_names(arrays: Iterable[str]) -> tuple[str, ...]:
-    """The forests an artifact with these arrays should hold."""
-    given = any(array.startswith(f"{PARTIAL_FOREST}.") for array in arrays)
-    return (*FORESTS, PARTIAL_FOREST) if given else FORESTS
+def member_header(member: Member) -> MemberHeader:
+    """What of a member stands in the header."""
+    predictor = member.predictor
+    return MemberHeader(predictor.sources.tools, predictor.vocabulary, member.familiarity.looks)
 
 
-def check_forests(header: Header, forests: Mapping[str, Forest]) -> None:
+def member_arrays(at: int, member: Member) -> dict[str, NDArray[Any]]:
+    """What of a member stands in arrays."""
+    predictor = member.predictor
+    whole = (
+        predictor.tool_forest, predictor.argument_forest, predictor.choice.forest,
+        member.confidence,
+    )  # fmt: skip
+    forests = (*whole, member.partial) if member.partial else whole
+    arrays: dict[str, NDArray[Any]] = {
+        KNOWN_LOOKS: member.familiarity.known,
+        **choice_arrays(predictor.choice),
+    }
+    for name, forest in zip((*FORESTS, PARTIAL_FOREST), forests, strict=False):
+        arrays |= {f"{name}.{key}": array for key, array in forest.arrays().items()}
+    return {f"{at}.{name}": array for name, array in arrays.items()}
+
+
+def members_of(header: Header, arrays: Mapping[str, NDArray[Any]]) -> tuple[Member, ...]:
+    """The members of a checked header. Raises ArtifactCorruptError where their arrays do not fit
+    them."""
+    members: list[Member] = []
+    for at, one in enumerate(header.members):
+        prefix = f"{at}."
+        own = {
+            name.removeprefix(prefix): array
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
+        members.append(_member(one, own))
+    return tuple(members)
+
+
+def _member(header: MemberHeader, arrays: Mapping[str, NDArray[Any]]) -> Member:
+    forests = {
+        name: Forest.from_arrays({key: arrays[f"{name}.{key}"] for key in FOREST_ARRAYS})
+        for name in (*FORESTS, PARTIAL_FOREST)
+        if f"{name}.{FOREST_ARRAYS[0]}" in arrays
+    }
+    _check_forests(header, forests)
+    choice = stored_choice([tool.name for tool in header.tools], arrays, forests["choice"])
+    predictor = Predictor(
+        Sources(header.tools), header.vocabulary, forests["tools"], forests["arguments"], choice
+    )
+    known = arrays[KNOWN_LOOKS]
+    if known.dtype != np.uint64 or known.ndim != 1 or bool((known[1:] <= known[:-1]).any()):
+        raise _corrupt("what it knows of contexts is not a sorted list of hashes")
+    familiarity = Familiarity(header.familiarity, known)
+    return Member(predictor, forests["confidence"], familiarity, forests.get(PARTIAL_FOREST))
+
+
+def recall_of(header: Header, arrays: Mapping[str, NDArray[Any]]) -> Recall:
+    """The memory of situations. Raises ArtifactCorruptError."""
+    named = {name: arrays[f"recall.{name}"] for name in RECALL_ARRAYS}
+    try:
+        return Recall.from_arrays(header.recalled_tools, header.recalled_arguments, named)
+    except ValueError as error:
+        raise _corrupt(f"its memory of situations: {error}") from error
+
+
+def _check_forests(header: MemberHeader, forests: Mapping[str, Forest]) -> None:
     """Whether the forests read what is made for them. Raises ArtifactCorruptError."""
     width = HistoryFeatures(header.vocabulary, Sources(header.tools)).width
     expected = {
@@ -89,14 +167,13 @@ def check_forests(header: Header, forests: Mapping[str, Forest]) -> None:
             )
 
 
-def familiarity_of(header: Header, known: NDArray[Any]) -> Familiarity:
-    """What is familiar, of a checked header and its array. Raises ArtifactCorruptError."""
-    if known.dtype != np.uint64 or known.ndim != 1 or bool((known[1:] <= known[:-1]).any()):
-        raise _corrupt("what it knows of contexts is not a sorted list of hashes")
-    return Familiarity(header.familiarity, known)
-
-
 def _faults(header: Header) -> Iterator[str]:
+    for member in header.members:
+        yield from _member_faults(member)
+    yield from _card_faults(header.card)
+
+
+def _member_faults(header: MemberHeader) -> Iterator[str]:
     names = [tool.name for tool in header.tools]
     if not 1 <= len(names) <= _MAX_TOOLS or len(set(names)) < len(names):
         yield f"{len(names)} tools, {len(set(names))} of them different"
@@ -110,7 +187,6 @@ def _faults(header: Header) -> Iterator[str]:
             yield "a word of the vocabulary stands twice"
     for tool in header.tools:
         yield from _tool_faults(tool)
-    yield from _card_faults(header.card)
     yield from _looks_faults(header.familiarity)
 
 

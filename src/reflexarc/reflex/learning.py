@@ -1,52 +1,40 @@
-"""Learning a reflex: fit, judge by cross-fitting over tasks, calibrate, certify, refit on all."""
+"""Learning a reflex: fit members, judge each on the tasks it has not seen, calibrate, certify."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.reflex.card import Card, Certificate, ToolRow, shown
+from reflexarc.reflex.card import READS, RECALLED_READS, Card, Certificate, ToolRow, shown
 from reflexarc.reflex.certificate import certify
-from reflexarc.reflex.confidence import confidence_features, fit_confidence
+from reflexarc.reflex.confidence import fit_confidence
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.effects import DECLARED, guess_effect, strictest
-from reflexarc.reflex.familiarity import Familiarity
 from reflexarc.reflex.familiarity_learning import FamiliarityLearner
 from reflexarc.reflex.fit import fit_predictor
 from reflexarc.reflex.header import LEAST_THRESHOLD
-from reflexarc.reflex.identity import Identity, offered_tools
+from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.integrity import results_fit
-from reflexarc.reflex.partial import PartialItem, certify_partials, judge_item
+from reflexarc.reflex.judging import JudgedItem, Judging
+from reflexarc.reflex.member import MEMBERS, Member
+from reflexarc.reflex.partial import certify_partials
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.private import Private
+from reflexarc.reflex.recall import RecallLearner
 from reflexarc.reflex.reflex import Reflex, task_hash
 from reflexarc.reflex.repeat import repeats
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.sensitive import MIN_TASKS
+from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect, Session, ToolSpec
 from reflexarc.steps.errors import LearnError
 
 LEVELS = (0.02, 0.05, 0.10)
 LEAST_ERROR = 0.001
-_FOLDS = 5
 _MIN_TASKS = 5
 Progress = Callable[[str, float], None]
-
-
-class _Judged(msgspec.Struct):
-    """One cross-fitted item: features of its ranking, whether the best call was right.
-
-    `may_act` only where no result is out: of a batch, System 1 answers at most the first call; and
-    only where the context is familiar from the tasks of other folds."""
-
-    task: str
-    features: NDArray[np.float32]
-    right: bool
-    call: str | None
-    may_act: bool
-    partial: PartialItem | None
 
 
 def learn(
@@ -80,30 +68,35 @@ def learn(
     found = _nameable(tool_effects(sessions, effects or {}), private)
     thinking = {name for name, (effect, _) in found.items() if effect == "think"}
     acting = {name for name, (effect, _) in found.items() if effect == "read"}
-    judged: list[_Judged] = []
     folds = _folds(tasks)
-    familiarity = _familiarity(sessions, folds)
-    for fold in range(_FOLDS):
-        say(f"judging on held-out tasks, part {fold + 1} of {_FOLDS}", fold / (_FOLDS + 1))
+    familiarity, memory = _observe(sessions, folds, thinking)
+    judging = Judging(memory, thinking, acting)
+    numbered = list(enumerate(sessions))
+    predictors: list[Predictor] = []
+    judged: list[JudgedItem] = []
+    for fold in range(MEMBERS):
+        say(f"learning member {fold + 1} of {MEMBERS}", fold / MEMBERS)
         learned = [session for session in sessions if folds[session.task] != fold]
-        held_out = [session for session in sessions if folds[session.task] == fold]
-        predictor = fit_predictor(learned, thinking, private)
-        judged += _judge(predictor, familiarity.learned(fold), held_out, thinking, acting)
-    say("learning from all sessions", _FOLDS / (_FOLDS + 1))
-    predictor = fit_predictor(sessions, thinking, private)
+        held_out = [pair for pair in numbered if folds[pair[1].task] == fold]
+        predictors.append(fit_predictor(learned, thinking, private))
+        judged += judging.items(predictors[fold], familiarity.learned(fold), fold, held_out)
     features = np.concatenate([item.features for item in judged])
     right = np.array([item.right for item in judged], dtype=np.bool_)
-    fold_of = np.array([folds[item.task] for item in judged])
+    fold_of = np.array([item.fold for item in judged])
     scores = np.zeros(len(judged))
-    for fold in range(_FOLDS):
+    confidences: list[Forest] = []
+    for fold in range(MEMBERS):
         here = fold_of == fold
+        confidences.append(fit_confidence(features[~here], right[~here]))
         if here.any():
-            forest = fit_confidence(features[~here], right[~here])
-            scores[here] = forest.probabilities(features[here])[:, 0]
+            scores[here] = confidences[fold].probabilities(features[here])[:, 0]
     levels = sorted({*LEVELS, max_error})
     results = results_fit(sessions)
-    certificates = _certificates(judged, scores, levels, confidence)
-    partial, partial_forest = certify_partials(
+    certificates = (
+        *_certificates(judged, scores, levels, confidence),
+        *_recalled_certificates(judged, levels, confidence),
+    )
+    partial, partials = certify_partials(
         [item.partial for item in judged], scores, fold_of, _task_numbers(judged),
         levels=levels, confidence=confidence,
     )  # fmt: skip
@@ -131,10 +124,12 @@ def learn(
     say("done", 1.0)
     kinds: dict[str, Effect] = {name: effect for name, (effect, _) in found.items()}
     hashes = frozenset(task_hash(task) for task in tasks)
-    return Reflex(
-        card, identity, kinds, predictor, fit_confidence(features, right), hashes,
-        familiarity.learned(), partial_forest,
-    )  # fmt: skip
+    members = tuple(
+        Member(predictors[fold], confidences[fold], familiarity.learned(fold), partials.get(fold))
+        for fold in range(MEMBERS)
+    )
+    recall = memory.finish(lambda tool, names: tool in kinds and not _any_private(private, names))
+    return Reflex(card, identity, kinds, members, hashes, recall)
 
 
 def _silent(_phase: str, _share: float) -> None:
@@ -170,18 +165,26 @@ def tool_effects(
 
 def _folds(tasks: Sequence[str]) -> dict[str, int]:
     order = np.random.default_rng(7).permutation(len(tasks))
-    return {tasks[int(at)]: place % _FOLDS for place, at in enumerate(order)}
+    return {tasks[int(at)]: place % MEMBERS for place, at in enumerate(order)}
 
 
-def _familiarity(sessions: Sequence[Session], folds: Mapping[str, int]) -> FamiliarityLearner:
-    learner = FamiliarityLearner(_FOLDS)
-    for session in sessions:
+def _observe(
+    sessions: Sequence[Session], folds: Mapping[str, int], thinking: Collection[str]
+) -> tuple[FamiliarityLearner, RecallLearner]:
+    """What contexts look like, and what was done in each situation: read once, for all folds."""
+    learner, memory = FamiliarityLearner(MEMBERS), RecallLearner()
+    for number, session in enumerate(sessions):
         marks: list[int] = []
         context = Context()
-        for context, _ in replay(session):
+        for context, item in replay(session):
             marks.append(len(context.seen))
+            memory.observe(context, item.recorded if item.answers(thinking) else None, number)
         learner.observe(context, marks, session.task, folds[session.task])
-    return learner
+    return learner, memory
+
+
+def _any_private(private: Private, names: Iterable[str]) -> bool:
+    return any(private.name(name) for name in names)
 
 
 def _nameable(
@@ -211,42 +214,8 @@ def _identity(
     return msgspec.structs.replace(whole, schemas=schemas, models=models)
 
 
-def _judge(
-    predictor: Predictor,
-    familiarity: Familiarity,
-    sessions: Sequence[Session],
-    thinking: set[str],
-    acting: set[str],
-) -> list[_Judged]:
-    judged: list[_Judged] = []
-    for session in sessions:
-        offered = {tool.name for tool in offered_tools(session)}
-        for context, item in replay(session):
-            ranking = predictor.rank(context, offered)
-            answers = item.answers(thinking)
-            best = ranking.calls[0] if ranking.calls else None
-            familiar = familiarity.fault(context) is None
-            partial = judge_item(predictor, context, ranking, item, thinking, acting)
-            if partial is not None:
-                partial.may_act &= familiar
-            judged.append(
-                _Judged(
-                    task=session.task,
-                    features=confidence_features(context, ranking),
-                    right=best is not None and best.key in answers,
-                    call=item.calls[0].name if answers else None,
-                    may_act=best is not None
-                    and best.name in acting
-                    and not context.unanswered_calls
-                    and familiar,
-                    partial=partial,
-                )
-            )
-    return judged
-
-
 def _certificates(
-    judged: Sequence[_Judged],
+    judged: Sequence[JudgedItem],
     scores: NDArray[np.float64],
     levels: Sequence[float],
     confidence: float,
@@ -259,20 +228,42 @@ def _certificates(
         scores[eligible], wrong[eligible], task[eligible],
         alphas=tuple(levels), delta=1 - confidence, calibrated=True,
     )  # fmt: skip
-    return shown(found, "reads")
+    return shown(found, READS)
+
+
+def _recalled_certificates(
+    judged: Sequence[JudgedItem], levels: Sequence[float], confidence: float
+) -> tuple[Certificate, ...]:
+    """Of what is answered from memory, none where nothing recurs. Judged on each session by what
+    the others remember; the unit is the session, since requests that recur are those remembered,
+    not further ones of their kind. Scores are shares of runs that agree, not of right answers."""
+    found = [
+        (item.recalled, item.session)
+        for item in judged
+        if item.recalled is not None and item.recalled.may_act
+    ]
+    if not found:
+        return ()
+    bounds = certify(
+        np.array([one.score for one, _ in found]),
+        np.array([not one.right for one, _ in found], dtype=np.bool_),
+        np.array([session for _, session in found]),
+        alphas=tuple(levels), delta=1 - confidence,
+    )  # fmt: skip
+    return shown(bounds, RECALLED_READS)
 
 
 def _nothing_certified(certificates: tuple[Certificate, ...]) -> tuple[Certificate, ...]:
     return tuple(msgspec.structs.replace(one, threshold=None, missing=0) for one in certificates)
 
 
-def _task_numbers(judged: Sequence[_Judged]) -> NDArray[np.int64]:
+def _task_numbers(judged: Sequence[JudgedItem]) -> NDArray[np.int64]:
     numbers = {task: at for at, task in enumerate(sorted({item.task for item in judged}))}
     return np.array([numbers[item.task] for item in judged], dtype=np.int64)
 
 
 def _tool_rows(
-    sessions: Sequence[Session], judged: Sequence[_Judged], found: dict[str, tuple[Effect, str]]
+    sessions: Sequence[Session], judged: Sequence[JudgedItem], found: dict[str, tuple[Effect, str]]
 ) -> tuple[ToolRow, ...]:
     right: defaultdict[str, list[bool]] = defaultdict(list)
     for item in judged:

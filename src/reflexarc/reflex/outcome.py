@@ -76,7 +76,7 @@ def decide_item(
 ) -> tuple[Ranking, Decision]:
     """What System 1 makes of the context, without a limit on the error: what a limit would change
     is found by `judge_item`."""
-    ranking = reflex.predictor.rank(context, tools.offered)
+    ranking = reflex.rank(context, tools.offered)
     decision = reflex.judge(
         context, ranking, tools.specs, model=model, max_error=1.0, recorded=tools.recorded
     )
@@ -100,7 +100,7 @@ def judge_item(
     # Ranked for reads alone only where it is asked about: over recorded reads.
     of_reads: list[str] = []
     if effect == "read":
-        among = reflex.predictor.rank_among(context, ranking, tools.reads)
+        among = reflex.rank_among(context, ranking, tools.reads)
         of_reads = [call.key for call in among[:3]]
     verdict = ranking.verdict
     return Judgement(
@@ -127,7 +127,7 @@ def _acts(reflex: Reflex, decision: Decision, level: float) -> bool:
     """Whether the decision, made without a limit on the error, also holds under one."""
     if decision.reason not in ("certified", "below_threshold", "free_text"):
         return False
-    certificate = reflex.certificate(level)
+    certificate = reflex.certificate(level, decision.scope)
     if certificate is None or certificate.threshold is None:
         return False
     return decision.confidence >= certificate.threshold

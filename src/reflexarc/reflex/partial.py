@@ -21,6 +21,7 @@ from reflexarc.reflex.certificate import certify
 from reflexarc.reflex.confidence import confidence_features, fit_confidence
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.header import LEAST_THRESHOLD
+from reflexarc.reflex.member import MEMBERS
 from reflexarc.reflex.predictor import Predictor, Ranking
 from reflexarc.reflex.sources import Tool
 from reflexarc.reflex.trees import Forest
@@ -116,30 +117,32 @@ def certify_partials(
     *,
     levels: Sequence[float],
     confidence: float,
-) -> tuple[tuple[Certificate, ...], Forest | None]:
-    """Certificates of partials and the forest of their confidence, each entry of the arrays
-    belonging to an item: the cross-fitted confidence of the whole call, fold and task.
+) -> tuple[tuple[Certificate, ...], dict[int, Forest]]:
+    """Certificates of partials and, by fold, the forest of their confidence in the member judged
+    on it; each entry of the arrays belonging to an item: the cross-fitted confidence of the whole
+    call, fold and task.
 
-    Nothing and None where there are fewer than 60 partials, or all of one kind.
+    Nothing where there are fewer than 60 partials, or all of one fold.
     """
     chosen = np.array([item is not None for item in items], dtype=np.bool_)
     found = [item for item in items if item is not None]
+    forests: dict[int, Forest] = {}
     if len(found) < _LEAST_ITEMS:
-        return (), None
+        return (), forests
     features = np.concatenate([item.features for item in found])
     right = np.array([item.right for item in found], dtype=np.bool_)
     whole, fold, task = whole[chosen], fold[chosen], task[chosen]
     scores = np.zeros(len(found))
-    for number in np.unique(fold):
+    for number in range(MEMBERS):
         here = fold == number
         if here.all():
-            return (), None
-        forest = fit_confidence(features[~here], right[~here])
-        scores[here] = forest.probabilities(features[here])[:, 0]
+            return (), {}
+        forests[number] = fit_confidence(features[~here], right[~here])
+        scores[here] = forests[number].probabilities(features[here])[:, 0]
     eligible = np.array([item.may_act for item in found], dtype=np.bool_)
     eligible &= (whole < LEAST_THRESHOLD) & (scores >= LEAST_THRESHOLD)
     bounds = certify(
         scores[eligible], ~right[eligible], task[eligible],
         alphas=tuple(levels), delta=1 - confidence, calibrated=True,
     )  # fmt: skip
-    return shown(bounds, SCOPE), fit_confidence(features, right)
+    return shown(bounds, SCOPE), forests

@@ -11,6 +11,7 @@ from reflexarc.reflex.candidates import ABSENT_VALUE, Candidate, enumerate_candi
 from reflexarc.reflex.choice import ToolChoice
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.history import HistoryFeatures, Vocabulary
+from reflexarc.reflex.recall import Recollection
 from reflexarc.reflex.sources import Argument, Sources
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import call_key
@@ -68,16 +69,25 @@ class RankedCall:
 
 
 class Ranking:
-    """All ranked calls, best first, and the probability of each class (0 is a message)."""
+    """All ranked calls, best first, and the probability of each class (0 is a message).
 
-    __slots__ = ("calls", "classes", "probabilities")
+    `recalled`: what earlier runs of this very situation did, where that is the best-ranked call;
+    `contradicted`: they did otherwise, and what they did cannot be made."""
+
+    __slots__ = ("calls", "classes", "contradicted", "probabilities", "recalled")
 
     def __init__(
-        self, calls: list[RankedCall], classes: tuple[str, ...], probabilities: NDArray[np.float64]
+        self,
+        calls: list[RankedCall],
+        classes: tuple[str, ...],
+        probabilities: NDArray[np.float64],
+        recalled: Recollection | None = None,
     ) -> None:
         self.calls = calls
         self.classes = classes
         self.probabilities = probabilities
+        self.recalled = recalled
+        self.contradicted = False
 
     @property
     def message_probability(self) -> float:
@@ -86,6 +96,8 @@ class Ranking:
     @property
     def verdict(self) -> str | None:
         """The most probable class: a tool's name, or None for a message."""
+        if self.recalled is not None:
+            return self.recalled.tool
         best = int(np.argmax(self.probabilities))
         return None if best == MESSAGE else self.classes[best]
 

@@ -1,38 +1,34 @@
 """System 1 for one agent: load it, show it a conversation, get a decision."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import xxhash
 
 from reflexarc.reflex.artifact import pack, read_artifact, unpack, write_atomic
 from reflexarc.reflex.candidates import CONSTANT, Candidate
-from reflexarc.reflex.card import Card, Certificate
-from reflexarc.reflex.choice_stored import choice_arrays, stored_choice
+from reflexarc.reflex.card import READS, RECALLED_READS, Card, Certificate
 from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
 from reflexarc.reflex.effects import DECLARED
-from reflexarc.reflex.familiarity import Familiarity
 from reflexarc.reflex.header import (
-    FOREST_ARRAYS,
-    FORESTS,
-    KNOWN_LOOKS,
     LEAST_THRESHOLD,
-    PARTIAL_FOREST,
     Header,
-    check_forests,
     checked_header,
-    familiarity_of,
-    forest_names,
+    member_arrays,
+    member_header,
+    members_of,
+    recall_of,
 )
 from reflexarc.reflex.identity import Identity
+from reflexarc.reflex.member import Member, drawn
 from reflexarc.reflex.partial import open_arguments, propose
-from reflexarc.reflex.predictor import Predictor, RankedCall, Ranking
-from reflexarc.reflex.sources import Sources
-from reflexarc.reflex.trees import Forest
+from reflexarc.reflex.predictor import RankedCall, Ranking
+from reflexarc.reflex.recall import Recall
+from reflexarc.reflex.recalling import remembered
 from reflexarc.steps import Effect, Message, ToolSpec
 from reflexarc.steps.errors import ArtifactError
 from reflexarc.wire.offered import Tools, tools_given
@@ -53,22 +49,17 @@ class Reflex:
         card: Card,
         identity: Identity,
         effects: dict[str, Effect],
-        predictor: Predictor,
-        confidence: Forest,
+        members: Sequence[Member],
         learned_tasks: frozenset[str],
-        familiarity: Familiarity,
-        partial: Forest | None = None,
+        recall: Recall,
     ) -> None:
         """`learn` and `from_bytes` make one. `learned_tasks` are hashes, see `learned_from`;
-        `familiarity` tells contexts unlike those learned from; `partial` is the confidence of
-        partial decisions, None where none were learned."""
+        `recall` is the memory of whole situations."""
         self.card = card
         self.identity = identity
         self.effects = effects
-        self.predictor = predictor
-        self.confidence = confidence
-        self.familiarity = familiarity
-        self.partial = partial
+        self.members = tuple(members)
+        self.recall = recall
         self._learned_tasks = learned_tasks
         self._labelled = frozenset(
             row.name for row in card.tools if row.effect == "read" and row.why == DECLARED
@@ -85,44 +76,27 @@ class Reflex:
         """The inverse of `to_bytes`; raises an ArtifactError on anything else."""
         raw, arrays = unpack(data)
         header = checked_header(raw, list(arrays))
-        forests = {
-            name: Forest.from_arrays({key: arrays[f"{name}.{key}"] for key in FOREST_ARRAYS})
-            for name in forest_names(arrays)
-        }
-        check_forests(header, forests)
-        predictor = Predictor(
-            Sources(header.tools), header.vocabulary, forests["tools"], forests["arguments"],
-            stored_choice([tool.name for tool in header.tools], arrays, forests["choice"]),
-        )  # fmt: skip
         return cls(
             header.card,
             header.identity,
             header.effects,
-            predictor,
-            forests["confidence"],
+            members_of(header, arrays),
             frozenset(header.learned_tasks),
-            familiarity_of(header, arrays[KNOWN_LOOKS]),
-            forests.get(PARTIAL_FOREST),
+            recall_of(header, arrays),
         )
 
     def to_bytes(self) -> bytes:
         """The artifact: equal reflexes give equal bytes."""
+        tools, arguments, arrays = self.recall.arrays()
         header = Header(
             self.card, self.identity, tuple(sorted(self._learned_tasks)), self.effects,
-            self.predictor.sources.tools,
-            self.predictor.vocabulary,
-            self.familiarity.looks,
+            tuple(member_header(member) for member in self.members),
+            tools,
+            arguments,
         )  # fmt: skip
-        choice = self.predictor.choice
-        arrays: dict[str, Any] = {KNOWN_LOOKS: self.familiarity.known, **choice_arrays(choice)}
-        names = (*FORESTS, PARTIAL_FOREST) if self.partial else FORESTS
-        whole = (
-            self.predictor.tool_forest, self.predictor.argument_forest, choice.forest,
-            self.confidence,
-        )  # fmt: skip
-        forests = (*whole, self.partial) if self.partial else whole
-        for name, forest in zip(names, forests, strict=True):
-            arrays.update({f"{name}.{key}": array for key, array in forest.arrays().items()})
+        arrays = {f"recall.{name}": array for name, array in arrays.items()}
+        for at, member in enumerate(self.members):
+            arrays.update(member_arrays(at, member))
         return pack(msgspec.to_builtins(header), arrays)
 
     def save(self, path: str | Path) -> None:
@@ -155,11 +129,9 @@ class Reflex:
             msgspec.structs.replace(self.card, tools=rows),
             self.identity,
             {**self.effects, **effects},
-            self.predictor,
-            self.confidence,
+            self.members,
             self._learned_tasks,
-            self.familiarity,
-            self.partial,
+            self.recall,
         )
 
     def learned_from(self, task: str) -> bool:
@@ -169,6 +141,32 @@ class Reflex:
     def context(self) -> Context:
         """A fresh context: extend it with messages, and keep it while a conversation lasts."""
         return Context()
+
+    def member(self, context: Context) -> Member:
+        """The one that answers this conversation, from first to last."""
+        return drawn(self.members, context)
+
+    def rank(self, context: Context, offered: Collection[str]) -> Ranking:
+        """The calls that may come next, best first; what earlier runs of the very situation did
+        comes before everything."""
+        asked = (context.event, context.length, frozenset(offered))
+        if context.remembered is not None and context.remembered[:2] == (self, asked):
+            return cast(Ranking, context.remembered[2])
+        predictor = self.member(context).predictor
+        ranking = predictor.rank(context, offered)
+        ranking = remembered(predictor, context, ranking, self.recall.find(context), offered)
+        context.remembered = (self, asked, ranking)
+        return ranking
+
+    def rank_among(
+        self, context: Context, ranking: Ranking, offered: Collection[str]
+    ) -> list[RankedCall]:
+        """What `rank` gives with fewer tools offered, for a ranking just made in this context."""
+        among = self.member(context).predictor.rank_among(context, ranking, offered)
+        if ranking.recalled is None or ranking.calls[0].name not in offered:
+            return among
+        first = ranking.calls[0]
+        return [first, *(call for call in among if call.key != first.key)]
 
     def decide(
         self,
@@ -199,7 +197,7 @@ class Reflex:
         if offered.refusal is not None and offered.refusal.startswith("tool_type:"):
             return Decision("escalate", offered.refusal)
         specs = offered.specs
-        ranking = self.predictor.rank(context, {tool.name for tool in specs})
+        ranking = self.rank(context, {tool.name for tool in specs})
         decision = self.judge(
             context, ranking, specs, model=model, max_error=max_error, alternatives=alternatives
         )
@@ -243,16 +241,21 @@ class Reflex:
             _proposed(other, min(confidence, other.joint))
             for other in ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)]
         )
-        certificate = self.certificate(max_error)
+        scope = READS if ranking.recalled is None else RECALLED_READS
+        certificate = self.certificate(max_error, scope)
         reason = self._obstacle(context, best, tools, model, recorded)
+        if reason is None and ranking.contradicted:
+            reason = "recalled_otherwise"
         if reason is None:
             if certificate is None or certificate.threshold is None:
                 reason = "no_certificate"
             elif confidence < certificate.threshold:
                 reason = "free_text" if ranking.verdict is None else "below_threshold"
         if reason is not None or certificate is None:
-            return Decision("escalate", reason or "no_certificate", call, confidence, None, others)
-        return Decision("act", "certified", call, confidence, _guarantee(certificate), others)
+            reason = reason or "no_certificate"
+            return Decision("escalate", reason, call, confidence, None, others, scope=scope)
+        guarantee = _guarantee(certificate)
+        return Decision("act", "certified", call, confidence, guarantee, others, scope=scope)
 
     def _partial(
         self,
@@ -266,17 +269,18 @@ class Reflex:
         certificate = _loosest(
             self.card.partial, self.card.max_error if max_error is None else max_error
         )
-        if self.partial is None or certificate is None or certificate.threshold is None:
+        member = self.member(context)
+        if member.partial is None or certificate is None or certificate.threshold is None:
             return None
-        partial = propose(self.predictor, context, ranking)
+        partial = propose(member.predictor, context, ranking)
         if partial is None:
             return None
         features = confidence_features(context, partial)
-        confidence = float(self.partial.probabilities(features)[0, 0])
+        confidence = float(member.partial.probabilities(features)[0, 0])
         if confidence < certificate.threshold:
             return None
         best = partial.calls[0]
-        left_open = open_arguments(self.predictor.sources.by_name[best.name])
+        left_open = open_arguments(member.predictor.sources.by_name[best.name])
         if self._obstacle(context, best, tools.specs, model, recorded=True) is not None:
             return None
         if self.unlabelled(best.name, tools.specs) is not None:
@@ -296,13 +300,12 @@ class Reflex:
 
     def confidence_of(self, context: Context, ranking: Ranking) -> float:
         """The calibrated probability that the best-ranked call is what System 2 does next."""
-        features = confidence_features(context, ranking)
-        return float(self.confidence.probabilities(features)[0, 0])
+        return self.member(context).confidence_of(context, ranking)
 
-    def certificate(self, max_error: float | None = None) -> Certificate | None:
-        """The loosest certificate that is still within `max_error`; None where there is none."""
+    def certificate(self, max_error: float | None = None, scope: str = READS) -> Certificate | None:
+        """The loosest certificate of a scope within `max_error`; None where there is none."""
         limit = self.card.max_error if max_error is None else max_error
-        return _loosest(self.card.certificates, limit)
+        return _loosest([one for one in self.card.certificates if one.scope == scope], limit)
 
     def _obstacle(
         self,
@@ -340,7 +343,7 @@ class Reflex:
         # Also a tool that is not called: with new words it may be what System 2 would take now.
         if recorded and not all(self.identity.schema_fits(tool) for tool in tools):
             yield "schema_changed"
-        fault = self.familiarity.fault(context)
+        fault = self.member(context).familiarity.fault(context)
         if fault is not None:
             yield fault
 

@@ -1,0 +1,85 @@
+"""From a recollection to a call: its values found again among those the context holds."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from reflexarc.reflex.candidates import COPIED, Candidate, enumerate_candidates
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.predictor import Predictor, RankedCall, Ranking
+from reflexarc.reflex.recall import Recollection, call_hash, salt_of, value_hash
+from reflexarc.reflex.sources import Argument
+
+_MAX_WORDS = 60
+_LONGEST_SPAN = 8
+
+
+def remembered(
+    predictor: Predictor,
+    context: Context,
+    ranking: Ranking,
+    found: Recollection | None,
+    offered: Collection[str],
+) -> Ranking:
+    """A ranking, and what most runs of this situation did on top of it; the ranking itself where
+    nothing is remembered, or runs disagree."""
+    if found is None or 2 * found.agreeing <= found.runs:
+        return ranking
+    call = recalled_call(predictor, context, found) if found.tool in offered else None
+    if call is None and ranking.calls and found.tool in offered:
+        best = ranking.calls[0]
+        if call_hash(salt_of(context), best.key) == found.call:
+            call = best
+    if call is None:
+        otherwise = Ranking(ranking.calls, ranking.classes, ranking.probabilities)
+        otherwise.contradicted = True
+        return otherwise
+    key = call.key
+    others = [other for other in ranking.calls if other.key != key]
+    return Ranking([call, *others], ranking.classes, ranking.probabilities, found)
+
+
+def recalled_call(predictor: Predictor, context: Context, found: Recollection) -> RankedCall | None:
+    """The call that runs of this situation made; None where one of its values is not to be found,
+    or they wrote a message."""
+    tool = predictor.sources.by_name.get(found.tool or "")
+    if tool is None:
+        return None
+    salt = salt_of(context)
+    arguments: dict[str, Any] = {}
+    chosen: dict[str, Candidate] = {}
+    for argument in tool.arguments:
+        wanted = found.values.get(argument.name)
+        if wanted is None:
+            continue
+        candidate = _found_again(predictor, context, argument, salt, wanted)
+        if candidate is None:
+            return None
+        arguments[argument.name] = candidate.value
+        chosen[argument.name] = candidate
+    call = RankedCall(tool.name, found.score, 1.0, 1.0, arguments, chosen)
+    return call if call_hash(salt, call.key) == found.call else None
+
+
+def _found_again(
+    predictor: Predictor, context: Context, argument: Argument, salt: str, wanted: int
+) -> Candidate | None:
+    constants = predictor.sources.constants(argument)
+    for candidate in enumerate_candidates(context, argument, constants):
+        if value_hash(salt, argument.name, candidate.text) == wanted:
+            return candidate
+    if argument.kind == "string":
+        for span in _spans(context.user.text):
+            if value_hash(salt, argument.name, span) == wanted:
+                return Candidate(span, span, COPIED)
+    return None
+
+
+def _spans(text: str) -> Iterator[str]:
+    """Runs of words of what the user said last, as they stand and in the usual cases: a title that
+    the user gave is often no value of any slot."""
+    words = [word.strip(".,;:!?\"'()") for word in text.split()[:_MAX_WORDS]]
+    for start in range(len(words)):
+        for end in range(start + 1, min(len(words), start + _LONGEST_SPAN) + 1):
+            span = " ".join(words[start:end])
+            yield span
+            yield from {span.lower(), span.capitalize(), span.title()} - {span}
