@@ -1,9 +1,12 @@
 """What distinguishes the right value among an argument's candidates, as numbers."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.provenance import Entry, Origin, Record
+from reflexarc.provenance.entries import NO_RECORD
 from reflexarc.reflex.candidates import ABSENT, Candidate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.sources import Argument
@@ -22,9 +25,26 @@ _LINKED_RECORD = _COLUMN["linked_record"]
 _LENGTH_DIFFERENCE = _COLUMN["length_difference"]
 _CHOSEN_BEFORE = _COLUMN["chosen_before"]
 _STEP = _COLUMN["step"]
+_VARIED = (
+    "hit_rate", "precision", "slots", "age_newest", "age_oldest", "used", "used_as", "position",
+    "in_slot", "unused_in_slot", "ordinal_unused", "in_user", "in_assistant", "record_in_user",
+    "record_in_talk", "record_in_assistant", "constant_share", "made", "length", "newest_output",
+    "best_slot",
+)  # fmt: skip
+"""The columns that differ between the candidates of one argument."""
+_VARIED_COLUMNS = np.array([_COLUMN[name] for name in _VARIED])
+_NOTHING: frozenset[str] = frozenset()
+_NO_OVERLAP = (0.0, 0.0, 0.0)
 _FAR = 9.0
+_LINK_COLUMNS = np.array([
+    _LINKED, _LINKED_RECORD, _LENGTH_DIFFERENCE, _CHOSEN_BEFORE, _STEP,
+])  # fmt: skip
+_UNLINKED = (-1.0, -1.0, _FAR, 0.0, _FAR)
+_NEUTRAL = np.zeros(len(FEATURES), dtype=np.float32)
+_NEUTRAL[_LINK_COLUMNS] = _UNLINKED
 _NO_AGE = 99.0
 _LONGEST_LINKED = 20_000
+_LINKED_ENTRIES = 6
 _SHORTEST_LINKED = 3
 
 
@@ -32,75 +52,72 @@ def argument_matrix(
     context: Context, argument: Argument, candidates: list[Candidate]
 ) -> NDArray[np.float32]:
     """(candidates, features); the columns that depend on earlier arguments are left at their
-    neutral value, see `link_columns`."""
-    used = context.used.get((argument.tool, argument.name), frozenset[str]())
-    used_as = context.used_as.get(argument.name, frozenset[str]())
+    neutral value, see `link_values`."""
+    matrix = np.empty((len(candidates), len(FEATURES)), dtype=np.float32)
+    matrix[:] = _NEUTRAL
+    matrix[:, _COLUMN["argument"]] = argument.index
+    matrix[:, _COLUMN["candidates"]] = len(candidates)
+    matrix[:, _VARIED_COLUMNS] = _varied(context, argument, candidates)
+    _relative(matrix)
+    return matrix
+
+
+def _varied(
+    context: Context, argument: Argument, candidates: list[Candidate]
+) -> list[tuple[float, ...]]:
+    """The columns `_VARIED` of every candidate. Most of a decision's time is spent here: what a
+    text or a record has in common with the talk is found once while the talk is the same."""
+    used = context.used.get((argument.tool, argument.name), _NOTHING)
+    used_as = context.used_as.get(argument.name, _NOTHING)
     # The last entry answers for slot -1: none.
     hit_rates = [*(slot.hit_rate for slot in argument.slots), 0.0]
     precisions = [*(slot.precision for slot in argument.slots), 0.0]
-    user, assistant = context.user, context.assistant
-    talk = context.user_words
-    newest_event = context.event
+    said = context.said_now()
+    now = context.event
     in_slot: dict[int, int] = {}
     unused_in_slot: dict[int, int] = {}
-    best_slots: list[int] = []
     for candidate in candidates:
         slots = candidate.slots
         unused = candidate.text not in used
-        for slot in slots if len(slots) == 1 else set(slots):
+        for slot in slots if len(slots) < 2 else set(slots):
             in_slot[slot] = in_slot.get(slot, 0) + 1
             if unused:
                 unused_in_slot[slot] = unused_in_slot.get(slot, 0) + 1
-        # Slots are added in the order of their hit rates: the first is the best.
-        best_slots.append(slots[0] if slots else -1)
     ordinal: dict[int, int] = {}
-    # Fields of one object share a record: what it has in common with the talk is found once.
-    overlaps: dict[int, tuple[float, float, float]] = {}
     rows: list[tuple[float, ...]] = []
-    for candidate, best in zip(candidates, best_slots, strict=True):
-        text = candidate.text
+    for candidate in candidates:
+        text, slots, entries = candidate.text, candidate.slots, candidate.entries
+        # Slots are added in the order of their hit rates: the first is the best.
+        best = slots[0] if slots else -1
         unused = text not in used
         if unused:
             ordinal[best] = ordinal.get(best, 0) + 1
-        events = [entry.origin.event for entry in candidate.entries]
-        if candidate.objects is not None:
-            events.append(candidate.objects.origin.event)
-        newest = newest_event - max(events) if events else _NO_AGE
-        oldest = newest_event - min(events) if events else _NO_AGE
-        in_user = in_talk = in_assistant = 0.0
-        for record in _records(candidate):
-            found = overlaps.get(id(record))
-            if found is None:
-                words = record.words
-                weight = 1.0 / (len(words) + 1)
-                found = (
-                    len(words & user.words) * weight,
-                    len(words & talk) * weight,
-                    len(words & assistant.words) * weight,
-                )
-                overlaps[id(record)] = found
-            if found[0] > in_user:
-                in_user = found[0]
-            if found[1] > in_talk:
-                in_talk = found[1]
-            if found[2] > in_assistant:
-                in_assistant = found[2]
-        lower = text.lower() if 1 < len(text) <= 200 else ""
-        position = candidate.entries[0].position if candidate.entries else -1
+        if len(slots) < 2:
+            precision, distinct = precisions[best] if slots else 0.0, len(slots)
+        else:
+            precision, distinct = max([precisions[slot] for slot in slots]), len(set(slots))
+        objects = candidate.objects
+        if objects is None and len(entries) == 1:
+            entry = entries[0]
+            newest = oldest = now - entry.origin.event
+            overlap = said.overlap(entry.record)
+        else:
+            events = [entry.origin.event for entry in entries]
+            if objects is not None:
+                events.append(objects.origin.event)
+            newest = now - max(events) if events else _NO_AGE
+            oldest = now - min(events) if events else _NO_AGE
+            overlap = _NO_OVERLAP
+            for record in _records(candidate):
+                overlap = tuple(map(max, overlap, said.overlap(record)))
+        in_user, in_assistant = said.named(text)
         rows.append((
-            hit_rates[best],
-            max([precisions[slot] for slot in candidate.slots], default=0.0),
-            len(set(candidate.slots)), newest, oldest, not unused, text in used_as,
-            position, in_slot.get(best, 0), unused_in_slot.get(best, 0),
-            ordinal[best] if unused else 0,
-            bool(lower) and lower in user.lower, bool(lower) and lower in assistant.lower,
-            in_user, in_talk, in_assistant, candidate.share, candidate.made,
-            -1.0, -1.0, argument.index, candidate.length, 9.0, 0.0, 0.0, 0.0,
-            newest == 0, best, len(candidates), 0.0, _FAR,
+            hit_rates[best], precision, distinct, newest, oldest, not unused, text in used_as,
+            entries[0].position if entries else -1, in_slot.get(best, 0),
+            unused_in_slot.get(best, 0), ordinal[best] if unused else 0, in_user, in_assistant,
+            *overlap, candidate.share, candidate.made, candidate.length, newest == 0, best,
         ))  # fmt: skip
-    matrix = np.array(rows, dtype=np.float32)
-    _relative(matrix)
-    return matrix
+    return rows
 
 
 def _records(candidate: Candidate) -> list[Record]:
@@ -146,57 +163,101 @@ class Chosen:
 
 
 def link_columns(
-    matrix: NDArray[np.float32], candidates: list[Candidate], chosen: Chosen
+    matrix: NDArray[np.float32], context: Context, candidates: list[Candidate], chosen: Chosen
 ) -> NDArray[np.float32]:
-    """A copy of the matrix that knows the arguments chosen before: whether a candidate's message,
-    and its very record, holds them too; whether it is one of them; how far behind the last of
-    them it stands in the same message."""
+    """A copy of the matrix that knows the arguments chosen before."""
     linked = matrix.copy()
-    if chosen.length:
-        for at, candidate in enumerate(candidates):
-            if candidate.length:
-                linked[at, _LENGTH_DIFFERENCE] = candidate.length - chosen.length
-    if chosen.entry is not None:
-        _link_position(linked, candidates, chosen.entry)
-    if chosen.texts:
-        _link_texts(linked, candidates, chosen.texts)
+    values = link_values(context, candidates, chosen)
+    if values is not None:
+        linked[:, _LINK_COLUMNS] = values
     return linked
 
 
-def _link_position(linked: NDArray[np.float32], candidates: list[Candidate], last: Entry) -> None:
-    for at, candidate in enumerate(candidates):
-        steps = [
-            entry.position - last.position
-            for entry in candidate.entries[-4:]
-            if entry.origin is last.origin
-        ]
-        if steps:
-            linked[at, _STEP] = min(steps, key=lambda step: abs(step - 1))
+def linked_rows(
+    matrix: NDArray[np.float32],
+    context: Context,
+    candidates: list[Candidate],
+    several: Sequence[Chosen],
+) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """The distinct rows of `link_columns` of several choices, and for each choice the places of
+    its candidates' rows, (choices, candidates): most candidates look alike after either choice."""
+    count = len(candidates)
+    first = link_columns(matrix, context, candidates, several[0])
+    places = np.empty((len(several), count), dtype=np.intp)
+    places[0] = np.arange(count)
+    parts, total = [first], count
+    base = first[:, _LINK_COLUMNS]
+    for at, chosen in enumerate(several[1:], 1):
+        found = link_values(context, candidates, chosen)
+        values = np.array([_UNLINKED] * count if found is None else found, dtype=np.float32)
+        differ = (values != base).any(axis=1).nonzero()[0]
+        places[at] = places[0]
+        if len(differ):
+            part = first[differ]
+            part[:, _LINK_COLUMNS] = values[differ]
+            parts.append(part)
+            places[at, differ] = np.arange(total, total + len(differ))
+            total += len(differ)
+    return (np.concatenate(parts) if len(parts) > 1 else first), places
 
 
-def _link_texts(
-    linked: NDArray[np.float32], candidates: list[Candidate], texts: tuple[str, ...]
-) -> None:
+def link_values(
+    context: Context, candidates: list[Candidate], chosen: Chosen
+) -> list[tuple[float, float, float, float, float]] | None:
+    """For each candidate: whether its message, and its very record, holds the arguments chosen
+    before too; how much longer a list it is; whether it is one of them; how far behind the last
+    of them it stands in the same message. None where nothing was chosen."""
+    texts, last, length = chosen.texts, chosen.entry, chosen.length
+    if not texts and last is None and not length:
+        return None
+    holds = context.holds
+    # What is asked of one message or record is asked once for all candidates that stand in it.
     shares: dict[int, float] = {}
-    count = len(texts)
-
-    def share_of(holder: Origin | Record) -> float:
-        """The share of the chosen texts that a message or a record holds, found once for each."""
-        share = shares.get(id(holder))
-        if share is None:
-            text = holder.text[:_LONGEST_LINKED]
-            share = sum([part in text for part in texts]) / count
-            shares[id(holder)] = share
-        return share
-
-    for at, candidate in enumerate(candidates):
-        if candidate.made == ABSENT:
-            continue
+    rows: list[tuple[float, float, float, float, float]] = []
+    for candidate in candidates:
         best = best_record = -1.0
-        for entry in candidate.entries[:6]:
-            best = max(best, share_of(entry.origin))
-            if entry.record.text:
-                best_record = max(best_record, share_of(entry.record))
-        linked[at, _LINKED] = best
-        linked[at, _LINKED_RECORD] = best_record
-        linked[at, _CHOSEN_BEFORE] = candidate.text in texts
+        step: float | None = None
+        entries = candidate.entries
+        if texts and candidate.made != ABSENT:
+            for entry in entries if len(entries) <= _LINKED_ENTRIES else entries[:_LINKED_ENTRIES]:
+                origin, record = entry.origin, entry.record
+                share = shares.get(id(origin))
+                if share is None:
+                    share = shares[id(origin)] = _share_of(holds, origin, texts)
+                if share > best:
+                    best = share
+                if record is not NO_RECORD:
+                    share = shares.get(id(record))
+                    if share is None:
+                        share = shares[id(record)] = (
+                            _share_of(holds, record, texts) if record.text else -1.0
+                        )
+                    if share > best_record:
+                        best_record = share
+        if last is not None:
+            origin, position = last.origin, last.position
+            for entry in entries if len(entries) <= 4 else entries[-4:]:
+                if entry.origin is origin:
+                    here = entry.position - position
+                    if step is None or abs(here - 1) < abs(step - 1):
+                        step = here
+        rows.append((
+            best, best_record,
+            candidate.length - length if length and candidate.length else _FAR,
+            bool(texts) and candidate.made != ABSENT and candidate.text in texts,
+            _FAR if step is None else step,
+        ))  # fmt: skip
+    return rows
+
+
+def _share_of(
+    holds: dict[tuple[Origin | Record, str], bool], holder: Origin | Record, texts: tuple[str, ...]
+) -> float:
+    """The share of texts that a message or a record holds; what it holds never changes."""
+    count = 0
+    for part in texts:
+        held = holds.get((holder, part))
+        if held is None:
+            held = holds[holder, part] = part in holder.text[:_LONGEST_LINKED]
+        count += held
+    return count / len(texts)

@@ -25,6 +25,7 @@ from reflexarc.provenance.spans import latest_year
 from reflexarc.provenance.words import plain_text, word_set
 from reflexarc.reflex.looks import CALL, USER, Memo, Seen
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
+from reflexarc.reflex.said import EMPTY, Said, Text
 from reflexarc.steps import Message, ToolCall
 from reflexarc.wire.chat import messages_given
 
@@ -33,20 +34,6 @@ _KEYS = re.compile(r'"(\w+)":')
 _STATUS = re.compile(r'status"?: ?"?([\w ]+)')
 _NAMES = re.compile(r'"name": ?"([^"]{3,40})"')
 _TAIL = 1500
-
-
-class Text:
-    """The newest message of one author, with what is looked up in it most."""
-
-    __slots__ = ("lower", "text", "words")
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.lower = text.lower()
-        self.words = word_set(text[-_TAIL:])
-
-
-EMPTY = Text("")
 
 
 class Objects:
@@ -107,6 +94,9 @@ class Context:
         # What the user's newest message says of tools: by whom, of which turn, and itself.
         self.said_of_tools: tuple[Any, int, Any] | None = None
         self.remembered: tuple[object, object, object] | None = None
+        # Whether a message or record holds a value; neither ever changes.
+        self.holds: dict[tuple[Origin | Record, str], bool] = {}
+        self._said = Said(EMPTY, EMPTY, self.user_words)
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
         self.unanswered_calls = 0
@@ -126,6 +116,13 @@ class Context:
         """Append a sibling call of a batch whose message has not been appended yet."""
         self._call(call)
         self._open_calls += 1
+
+    def said_now(self) -> Said:
+        """What was said last, with what was asked about it so far."""
+        said = self._said
+        if said.user is not self.user or said.assistant is not self.assistant:
+            said = self._said = Said(self.user, self.assistant, self.user_words)
+        return said
 
     def distinct(self, slot: str) -> set[str]:
         """The distinct values seen in a slot so far, as text. Do not change it."""

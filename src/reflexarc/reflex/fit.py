@@ -150,7 +150,7 @@ class _Rows:
             )
             if len(candidates) > 1 and right.any():
                 matrix = argument_matrix(context, argument, candidates)
-                matrix = link_columns(matrix, candidates, chosen)
+                matrix = link_columns(matrix, context, candidates, chosen)
                 kept = right | (self._random.random(len(right)) < min(1.0, _NEGATIVES / len(right)))
                 self._matrices.append(matrix[kept])
                 self._right.append(right[kept])

@@ -6,7 +6,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.reflex.argument_features import Chosen, argument_matrix, link_columns
+from reflexarc.reflex.argument_features import (
+    Chosen,
+    argument_matrix,
+    link_columns,
+    linked_rows,
+)
 from reflexarc.reflex.candidates import ABSENT_VALUE, Candidate, enumerate_candidates
 from reflexarc.reflex.choice import ToolChoice
 from reflexarc.reflex.context import Context
@@ -33,7 +38,12 @@ def argument_rows(
     """(len(after) * candidates, features): every candidate after each choice of the arguments that
     are filled before."""
     matrix = argument_matrix(context, argument, candidates)
-    return np.concatenate([link_columns(matrix, candidates, chosen) for chosen in after])
+    return np.concatenate([link_columns(matrix, context, candidates, chosen) for chosen in after])
+
+
+def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores of (beams, candidates) as probabilities: together at most 1 for each beam."""
+    return scores / np.maximum(1.0, scores.sum(axis=1, keepdims=True))
 
 
 class RankedCall:
@@ -218,8 +228,7 @@ class Predictor:
     def scores(self, rows: NDArray[np.float32], beams: int) -> NDArray[np.float64]:
         """(beams, candidates): how probable each candidate is after each beam, from the rows of
         `argument_rows`."""
-        scores = self.argument_forest.probabilities(rows)[:, 0].reshape(beams, -1)
-        return scores / np.maximum(1.0, scores.sum(axis=1, keepdims=True))
+        return _shares(self.argument_forest.probabilities(rows)[:, 0].reshape(beams, -1))
 
     def _extend(
         self, context: Context, argument: Argument, candidates: list[Candidate], beams: list[_Beam]
@@ -231,8 +240,10 @@ class Predictor:
             return beams
         if len(candidates) == 1:
             return [beam.then(argument, candidates[0], ONLY_CANDIDATE) for beam in beams]
-        rows = argument_rows(context, argument, candidates, [beam.linked for beam in beams])
-        scores = self.scores(rows, len(beams))
+        matrix = argument_matrix(context, argument, candidates)
+        linked = [beam.linked for beam in beams]
+        rows, places = linked_rows(matrix, context, candidates, linked)
+        scores = _shares(self.argument_forest.probabilities(rows)[:, 0][places])
         extended: list[_Beam] = []
         for beam, row in zip(beams, scores, strict=True):
             best = [int(at) for at in np.argsort(-row, kind="stable")[:_BEAM]]
