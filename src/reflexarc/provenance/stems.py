@@ -3,6 +3,7 @@ words of another language keep theirs, and still equal themselves."""
 
 import re
 from functools import lru_cache
+from itertools import islice
 
 _LONGEST = 40
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+")
@@ -41,9 +42,7 @@ def stems(text: str, limit: int) -> list[str]:
     """The stems of the first `limit` words of a text, in order; camelCase and snake_case are split,
     words of sentences left out."""
     found: list[str] = []
-    for count, match in enumerate(_WORD.finditer(text)):
-        if count >= limit:
-            break
+    for match in islice(_WORD.finditer(text), limit):
         word = match.group().lower()
         if len(word) > 1 and len(word) <= _LONGEST and word not in _COMMON:
             found.append(stem(word))

@@ -6,7 +6,7 @@ drawn towards nothing by `_PRIOR` tasks in which it would say nothing.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -42,7 +42,30 @@ class Table:
     def found(self, signs: Iterable[int]) -> Weights:
         """(signs that are known, tools)."""
         known = self._row
-        return self.rows[[at for one in signs if (at := known.get(one)) is not None]]
+        return self.rows.take(
+            np.array([at for one in signs if (at := known.get(one)) is not None], np.intp), axis=0
+        )
+
+    def sums(self, groups: Sequence[Iterable[int]]) -> tuple[Weights, list[int]]:
+        """For each group of signs the sum of its rows, (groups, tools), and how many of its signs
+        are known: all of them in a few calls, whatever their number."""
+        known = self._row
+        found: list[int] = []
+        starts: list[int] = []
+        filled: list[int] = []
+        sizes: list[int] = []
+        for group, signs in enumerate(groups):
+            here = [at for one in signs if (at := known.get(one)) is not None]
+            sizes.append(len(here))
+            if here:
+                starts.append(len(found))
+                filled.append(group)
+                found += here
+        sums = np.zeros((len(groups), self.rows.shape[1]), dtype=np.float32)
+        if found:
+            rows = self.rows.take(np.array(found, np.intp), axis=0)
+            sums[filled] = np.add.reduceat(rows, starts, axis=0)
+        return sums, sizes
 
 
 def table_of(weights: dict[int, Weights], tools: int) -> Table:
@@ -62,7 +85,10 @@ class Associations:
             lambda: defaultdict(set)
         )
         self._called: defaultdict[str, set[int]] = defaultdict(set)
-        self._counts: dict[int, NDArray[np.float64]] = {}
+        self._counts = np.zeros((0, tools))
+        self._with = np.zeros(0)
+        self._row: dict[int, int] = {}
+        self._share_without: tuple[str, NDArray[np.float64]] | None = None
         self._tasks_with: Counter[int] = Counter()
         self._total = np.zeros(tools)
 
@@ -80,20 +106,18 @@ class Associations:
         most = max(1, min(MAX_SIGNS, MAX_WEIGHTS // max(1, self._tools)))
         ranked = sorted(self._tasks_with.items(), key=lambda pair: (-pair[1], pair[0]))
         kept = [one for one, tasks in ranked[:most] if tasks >= MIN_TASKS]
-        self._counts = {one: np.zeros(self._tools) for one in kept}
+        self._row = {one: at for at, one in enumerate(kept)}
+        self._counts = np.zeros((len(kept), self._tools))
+        self._with = np.array([float(self._tasks_with[one]) for one in kept])
         for of_task in self._of_task.values():
             for one, tools in of_task.items():
-                counts = self._counts.get(one)
-                if counts is not None:
-                    counts[list(tools)] += 1
+                at = self._row.get(one)
+                if at is not None:
+                    self._counts[at, list(tools)] += 1
         for tools in self._called.values():
             self._total[list(tools)] += 1
-        share = self._share(None)
-        weights = {
-            one: _weights(counts, self._tasks_with[one], share)
-            for one, counts in self._counts.items()
-        }
-        return table_of(weights, self._tools)
+        weights = _weights(self._counts, self._with, self._share(None))
+        return table_of(dict(zip(kept, weights, strict=True)), self._tools)
 
     def prior(self) -> Weights:
         """(tools,) the logarithm of the share of tasks that call each."""
@@ -102,21 +126,18 @@ class Associations:
     def found(self, signs: Iterable[int], without: str) -> Weights:
         """What `Table.found` gives, a task's own counts left out."""
         of_task = self._of_task.get(without, dict[int, set[int]]())
-        share = self._share(without)
-        rows: list[Weights] = []
-        for one in signs:
-            counts = self._counts.get(one)
-            if counts is None:
-                continue
-            tasks = self._tasks_with[one]
+        if self._share_without is None or self._share_without[0] != without:
+            self._share_without = (without, self._share(without))
+        known = [one for one in signs if one in self._row]
+        at = np.array([self._row[one] for one in known], np.intp)
+        counts, tasks = self._counts.take(at, axis=0), self._with.take(at)
+        for row, one in enumerate(known):
             own = of_task.get(one)
             if own:
-                counts = counts.copy()
-                counts[list(own)] -= 1
-                tasks -= 1
-            if tasks >= MIN_TASKS - 1:
-                rows.append(_weights(counts, tasks, share))
-        return np.stack(rows) if rows else np.zeros((0, self._tools), dtype=np.float32)
+                counts[row, list(own)] -= 1
+                tasks[row] -= 1
+        enough = tasks >= MIN_TASKS - 1
+        return _weights(counts[enough], tasks[enough], self._share_without[1])
 
     def _share(self, without: str | None) -> NDArray[np.float64]:
         total, tasks = self._total, len(self._called)
@@ -128,5 +149,10 @@ class Associations:
         return (total + 0.5) / (tasks + 1)
 
 
-def _weights(counts: NDArray[np.float64], tasks: int, share: NDArray[np.float64]) -> Weights:
-    return np.log((counts + _PRIOR * share) / ((tasks + _PRIOR) * share)).astype(np.float32)
+def _weights(
+    counts: NDArray[np.float64], tasks: NDArray[np.float64], share: NDArray[np.float64]
+) -> Weights:
+    """(signs, tools) from the tasks in which each sign stood where each tool was called, (signs,
+    tools), and those in which it stood at all, (signs,)."""
+    odds = (counts + _PRIOR * share) / ((tasks[:, None] + _PRIOR) * share)
+    return np.log(odds).astype(np.float32)

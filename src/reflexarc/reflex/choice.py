@@ -7,9 +7,9 @@ description and what other tasks said when they called it; which part of a reque
 it fits, and whether that part was done; what follows the last events. `pooled` makes one of both.
 """
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,8 @@ class _Said:
 
     def __init__(self, tables: Mapping[str, Table], said: Weights, parts: Weights,
                  words: Sequence[int]) -> None:  # fmt: skip
-        self.name = tables["name"].found(words).sum(axis=0)
-        self.text = tables["text"].found(words).sum(axis=0)
+        self.name = tables["name"].sums([words])[0][0]
+        self.text = tables["text"].sums([words])[0][0]
         self.said = _together(said)
         self.said_most = said.max(axis=0) if len(said) else np.zeros(said.shape[1], np.float32)
         self.parts = parts
@@ -66,6 +66,12 @@ class _Said:
 def _together(rows: Weights) -> Weights:
     """The evidence of several signs that are not independent."""
     return rows.sum(axis=0) / max(1.0, float(np.sqrt(len(rows))))
+
+
+def _roots(sizes: Sequence[int]) -> Weights:
+    """(groups, 1) what `_together` divides by."""
+    roots = [max(1.0, math.sqrt(size)) for size in sizes]
+    return np.array(roots, dtype=np.float32)[:, None]
 
 
 def words_of(text: str) -> list[int]:
@@ -104,6 +110,10 @@ class Evidence:
 
     def found(self, name: str, signs: Sequence[int]) -> Weights:
         return self.tables[name].found(signs)
+
+    def sums(self, name: str, groups: Sequence[Sequence[int]]) -> tuple[Weights, list[int]]:
+        """What `Table.sums` gives."""
+        return self.tables[name].sums(groups)
 
 
 class ToolFit:
@@ -153,26 +163,42 @@ class ToolFit:
         else:
             left = said.parts[~done].max(axis=0)
         part = said.parts.max(axis=0)
-        agent = words_of(context.assistant.text[-_AGENT_CHARS:]) if context.assistant.text else []
-        agent_name = self.tables["name"].found(agent).sum(axis=0)
+        agent_name, agent_text = self._agent(context)
+        events, _ = look.sums("events", [(one,) for one in events_of(context)])
+        # A column of the features is a row here, written in one run; handed out transposed.
+        rows = np.empty((len(FEATURES), len(self.tools)), dtype=np.float32)
+        plain = np.stack((said.name, said.text, said.said, part, left, agent_name))
+        rows[_PLAIN] = plain
+        if allowed.any():
+            plain -= plain[:, allowed].max(axis=1, keepdims=True)
+        rows[_BEHIND] = plain
         last = context.last_call.name if context.last_call is not None else None
-        events = [look.found("events", [one]).sum(axis=0) for one in events_of(context)]
-        rows = np.empty((len(self.tools), len(FEATURES)), dtype=np.float32)
-        columns: tuple[Any, ...] = (
-            said.name, _behind(said.name, allowed), said.text, _behind(said.text, allowed),
-            said.said, _behind(said.said, allowed), said.said_most, part, _behind(part, allowed),
-            said.place, said.place - reached, left, _behind(left, allowed), len(said.parts),
-            called, len(since), [name == last for name in self.tools],
-            [min(5, context.tool_counts.get(name, 0)) for name in self.tools], events[0],
-            events[1], _together(look.found("shown", shown_of(context))),
-            _behind(agent_name, allowed), self.tables["text"].found(agent).sum(axis=0),
-            self.prior, _UNCOUNTED, _UNCOUNTED,
+        ever = [min(5, context.tool_counts.get(name, 0)) for name in self.tools]
+        shown = _together(look.found("shown", shown_of(context)))
+        others = (
+            said.said_most, said.place, said.place - reached, called,
+            [name == last for name in self.tools], ever, events[0], events[1], shown, agent_text,
+            self.prior,
         )  # fmt: skip
-        for at, column in enumerate(columns):
-            rows[:, at] = column
+        for at, column in zip(_OTHERS, others, strict=True):
+            rows[at] = column
+        rows[_COLUMN["parts"]] = len(said.parts)
+        rows[_COLUMN["calls_since_user"]] = len(since)
+        rows[-2:] = _UNCOUNTED
         if counts:
-            rows[: len(counts), -2:] = counts
-        return rows
+            rows[-2:, : len(counts)] = np.array(counts, dtype=np.float32).T
+        return rows.T
+
+    def _agent(self, context: Context) -> tuple[Weights, Weights]:
+        """What System 2's newest message names and describes of the tools, worked out once."""
+        known = context.agent_of_tools
+        if known is not None and known[:2] == (self, context.assistant):
+            return known[2]
+        text = context.assistant.text
+        words = [words_of(text[-_AGENT_CHARS:]) if text else []]
+        found = (self.tables["name"].sums(words)[0][0], self.tables["text"].sums(words)[0][0])
+        context.agent_of_tools = (self, context.assistant, found)
+        return found
 
     def _said(self, context: Context, look: Evidence) -> _Said:
         """What the newest message of the user says, worked out once."""
@@ -181,11 +207,11 @@ class ToolFit:
             return known[2]
         text = context.user.text
         words = words_of(text)
-        parts: list[Weights] = []
-        for part in parts_of(text):
-            names = self.tables["name"].found(part).sum(axis=0)
-            parts.append(2.0 * names + _together(look.found("said", part)))
-        said = _Said(self.tables, look.found("said", words), np.stack(parts), words)
+        parts = parts_of(text)
+        names, _ = self.tables["name"].sums(parts)
+        evidence, sizes = look.sums("said", parts)
+        evidence /= _roots(sizes)
+        said = _Said(self.tables, look.found("said", words), 2.0 * names + evidence, words)
         context.said_of_tools = (look, context.user_turns, said)
         return said
 
@@ -221,13 +247,27 @@ class ToolChoice:
         return pooled
 
 
-_PART_COLUMN = FEATURES.index("part")
-_EVENT_COLUMN = FEATURES.index("last_event")
+_COLUMN = {name: at for at, name in enumerate(FEATURES)}
+_PART_COLUMN, _EVENT_COLUMN = _COLUMN["part"], _COLUMN["last_event"]
 
 
-def _behind(column: Weights, allowed: NDArray[np.bool_]) -> Weights:
-    """How far each tool stands behind the best that is offered."""
-    return column - column[allowed].max() if allowed.any() else column
+def _columns(*names: str) -> NDArray[np.intp]:
+    return np.array([_COLUMN[name] for name in names], dtype=np.intp)
+
+
+_PLAIN = _columns("name", "text", "said", "part", "part_open", "agent_name_behind")
+_BEHIND = _columns(
+    "name_behind", "text_behind", "said_behind", "part_behind", "part_open_behind",
+    "agent_name_behind",
+)  # fmt: skip
+"""How far each tool stands behind the best that is offered, by the columns `_PLAIN`."""
+_OTHERS = tuple(
+    _COLUMN[name]
+    for name in (
+        "said_most", "part_at", "part_after_done", "called", "called_last", "called_ever",
+        "last_event", "last_events", "shown", "agent_text", "prior",
+    )
+)  # fmt: skip
 
 
 def _calls_since_user(context: Context) -> list[str]:

@@ -59,6 +59,10 @@ class _Without(Evidence):
     def found(self, name: str, signs: Sequence[int]) -> Weights:
         return self._counted[name].found(signs, self._task)
 
+    def sums(self, name: str, groups: Sequence[Sequence[int]]) -> tuple[Weights, list[int]]:
+        found = [self.found(name, signs) for signs in groups]
+        return np.stack([rows.sum(axis=0) for rows in found]), [len(rows) for rows in found]
+
 
 class ChoiceLearner:
     """First `observe` over all items, then `finish_counting`, `add` over items, `finish`."""

@@ -93,6 +93,8 @@ class Context:
         self.ranked: tuple[object, object, object] | None = None
         # What the user's newest message says of tools: by whom, of which turn, and itself.
         self.said_of_tools: tuple[Any, int, Any] | None = None
+        # The same of System 2's newest message.
+        self.agent_of_tools: tuple[Any, Text, Any] | None = None
         self.remembered: tuple[object, object, object] | None = None
         # Whether a message or record holds a value; neither ever changes.
         self.holds: dict[tuple[Origin | Record, str], bool] = {}
