@@ -102,6 +102,7 @@ def show(console: Console, found: Explanation) -> None:
     decided = "It would act" if found.action == "act" else f"It escalates ({found.reason})"
     console.print(f"[bold]{_plain(decided)}[/bold], at an error of at most "
                   f"{100 * found.max_error:g}%.")  # fmt: skip
+    _show_memory(console, found)
     _show_gates(console, found)
     _show_choice(console, found)
     _show_arguments(console, found)
@@ -117,6 +118,23 @@ def _system2(found: Explanation) -> str:
         return "the same call"
     rank = "not ranked" if recorded.rank is None else f"ranked number {recorded.rank}"
     return f"{_call(recorded.call.name, recorded.call.arguments)} ({rank})"
+
+
+def _show_memory(console: Console, found: Explanation) -> None:
+    console.print(f"Answered by member {found.member} of the reflex.")
+    memory = found.recalled
+    if memory is None:
+        return
+    did = "wrote a message" if memory.tool is None else f"made one call of {_plain(memory.tool)}"
+    then = (
+        "that is the call proposed" if memory.used
+        else "that speaks against any other call" if memory.against
+        else "they disagree too much to be followed"
+    )  # fmt: skip
+    console.print(
+        f"Memory: of {memory.runs} earlier runs of this very situation {memory.agreeing} {did}; "
+        f"{then}."
+    )
 
 
 def _show_gates(console: Console, found: Explanation) -> None:
@@ -152,9 +170,15 @@ def _show_choice(console: Console, found: Explanation) -> None:
             console, f"Why {_tool(found.verdict)} rather than {_tool(found.over.tool)}",
             found.why_tool,
         )  # fmt: skip
+        if found.why_fit:
+            told = "; ".join(f"{one.of} ({one.says}): {one.adds:+.2f}" for one in found.why_fit)
+            console.print(f"  the fit of the tools, in its own log-odds: {_plain(told)}")
     ranked = [(_call(one.name, one.arguments), f"{one.probability:.3f}") for one in found.ranked]
     console.print(table("Whole calls, as ranked", ("call", "probability"), _safe(ranked)))
-    _show_why(console, "What made it more or less sure than usual", found.why_sure)
+    if found.recalled is not None and found.recalled.used:
+        console.print("How sure it is says how far those earlier runs agree.")
+    else:
+        _show_why(console, "What made it more or less sure than usual", found.why_sure)
 
 
 def _show_why(console: Console, title: str, why: Why) -> None:
@@ -201,7 +225,7 @@ def _options(one: ArgumentWhy) -> list[Option]:
 def _option(one: Option) -> tuple[str, str, str, str, str]:
     return (
         "(left out)" if one.absent else _value(one.value),
-        f"{one.probability:.3f}",
+        "-" if one.probability is None else f"{one.probability:.3f}",
         _where(one),
         one.made,
         "" if one.hit_rate is None else f"{one.hit_rate:.0%} of calls",

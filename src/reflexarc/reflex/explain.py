@@ -13,7 +13,8 @@ from reflexarc.reflex.explain_arguments import (
     why_arguments,
     why_recorded,
 )
-from reflexarc.reflex.explain_choice import Why, references, why_sure, why_tool
+from reflexarc.reflex.explain_choice import Driver, Why, references, why_sure, why_tool
+from reflexarc.reflex.explain_fit import why_fit
 from reflexarc.reflex.gates import Gate, LevelDistance, distances, gates
 from reflexarc.reflex.identity import offered_tools
 from reflexarc.reflex.predictor import MESSAGE, RankedCall, Ranking
@@ -53,10 +54,24 @@ class Recorded(msgspec.Struct, frozen=True):
     arguments: tuple[RecordedArgument, ...]
 
 
+class Recalled(msgspec.Struct, frozen=True):
+    """What memory holds of this very situation: of so many `runs`, `agreeing` went on alike, with a
+    call of `tool` (None: a message). `used`: that is the call proposed. `against`: most did
+    something that is not, or cannot be made again here."""
+
+    runs: int
+    agreeing: int
+    tool: str | None
+    used: bool
+    against: bool
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """One decision, taken apart. `step` counts the session's steps, `call` the calls of a batch,
-    `message` is the index of System 2's message. `verdict`: the likeliest tool (None: a message),
-    `over` the next likely; `why_tool` says what spoke for the one rather than the other, `why_sure`
+    `message` is the index of System 2's message. `recalled`: what earlier runs of the situation did
+    (None: there were none); `member`: which member of the reflex answers this conversation, from 1.
+    `verdict`: the likeliest tool (None: a message), `over` the next likely; `why_tool` says what
+    spoke for the one rather than the other, `why_fit` how the tools fit what was said, `why_sure`
     what made the confidence more or less than usual. `levels` and `gates` are about the best-ranked
     call, `changes` say what would have turned the decision."""
 
@@ -74,9 +89,12 @@ class Explanation(msgspec.Struct, frozen=True):
     proposed: RankedOut | None
     tools: tuple[Chance, ...]
     ranked: tuple[RankedOut, ...]
+    recalled: Recalled | None
+    member: int
     verdict: str | None
     over: Chance | None
     why_tool: Why
+    why_fit: tuple[Driver, ...]
     why_sure: Why
     arguments: tuple[ArgumentWhy, ...]
     gates: tuple[Gate, ...]
@@ -109,7 +127,7 @@ def explain(
     )  # fmt: skip
     failed = [gate for gate in asked if not gate.passed]
     confidence = reflex.confidence_of(context, ranking) if ranking.calls else 0.0
-    levels = distances(reflex, confidence)
+    levels = distances(reflex, ranking, confidence)
     known = references(member, [session, *others])
     best = ranking.calls[0] if ranking.calls else None
     verdict, over = _two_likeliest(ranking)
@@ -129,9 +147,12 @@ def explain(
         proposed=None if best is None else _out(best, confidence),
         tools=_chances(ranking),
         ranked=tuple(_out(one, one.joint) for one in ranking.calls[:_RANKED]),
+        recalled=_memory(reflex, context, ranking),
+        member=1 + next(at for at, one in enumerate(reflex.members) if one is member),
         verdict=ranking.verdict,
         over=None if over is None else _chance(ranking, over),
-        why_tool=why_tool(predictor, context, known, verdict, over),
+        why_tool=why_tool(predictor, context, ranking, known, verdict, over),
+        why_fit=why_fit(predictor, context, ranking, verdict, over),
         why_sure=why_sure(member, context, ranking, known),
         arguments=() if best is None else why_arguments(predictor, context, best),
         gates=asked,
@@ -226,6 +247,14 @@ def _would_escalate(
                 f"it would escalate at an error of at most {100 * one.max_error:g}%: {why}"
             )
     return tuple(found)
+
+
+def _memory(reflex: Reflex, context: Context, ranking: Ranking) -> Recalled | None:
+    found = reflex.recall.find(context)
+    if found is None:
+        return None
+    used = ranking.recalled is not None
+    return Recalled(found.runs, found.agreeing, found.tool, used, ranking.contradicted)
 
 
 def _recorded(reflex: Reflex, context: Context, ranking: Ranking, item: Item) -> Recorded:

@@ -47,11 +47,12 @@ _MADE = {
 
 class Option(msgspec.Struct, frozen=True):
     """One value an argument could take; `absent`: it is left out. `place` names the slot it stands
-    in, which filled this argument in `hit_rate` of the calls learned from."""
+    in, which filled this argument in `hit_rate` of the calls learned from. `probability`: after the
+    arguments before it, None of a value that was recalled and is no candidate."""
 
     value: Any
     absent: bool
-    probability: float
+    probability: float | None
     made: str
     source: Source | None
     place: str | None
@@ -124,10 +125,13 @@ def why_arguments(
         candidate = call.chosen.get(argument.name)
         return None if candidate is None else candidate.text
 
-    return tuple(_why(predictor, one) for one in _along(predictor, context, call.name, text_of))
+    return tuple(
+        _why(predictor, one, call.chosen.get(one.argument.name))
+        for one in _along(predictor, context, call.name, text_of)
+    )
 
 
-def _why(predictor: Predictor, filled: _Filled) -> ArgumentWhy:
+def _why(predictor: Predictor, filled: _Filled, taken: Candidate | None) -> ArgumentWhy:
     order = [int(at) for at in np.argsort(-filled.scores, kind="stable")]
     others = [at for at in order if at != filled.picked][:MAX_OPTIONS]
     because: tuple[Driver, ...] = ()
@@ -135,7 +139,7 @@ def _why(predictor: Predictor, filled: _Filled) -> ArgumentWhy:
         because = _because(predictor, filled.rows[filled.picked], filled.rows[others[0]])
     return ArgumentWhy(
         filled.argument.name,
-        None if filled.picked is None else _option(filled, filled.picked),
+        _recalled(taken) if filled.picked is None else _option(filled, filled.picked),
         len(filled.candidates),
         tuple(_option(filled, at) for at in others),
         because,
@@ -152,6 +156,13 @@ def _because(
             says = f"{_number(float(row[at]))} rather than {_number(float(other[at]))}"
             found.append(Driver(argument_words(FEATURES[at]), says, round(float(moved[at]), 4)))
     return tuple(found)
+
+
+def _recalled(taken: Candidate | None) -> Option | None:
+    """A value that a memory named and that stands in the conversation, but is no candidate."""
+    if taken is None or taken.value is ABSENT_VALUE:
+        return None
+    return Option(taken.value, False, None, "recalled", source_of(taken), None, None)
 
 
 def _option(filled: _Filled, at: int) -> Option:

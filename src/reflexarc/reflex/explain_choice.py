@@ -1,5 +1,6 @@
 """What spoke for a tool, and for being sure of a call, compared with other steps of the agent."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypeVar
@@ -24,6 +25,7 @@ _MAX_REFERENCE_SESSIONS = 24
 _DRIVERS = 8
 _LEAST_MOVE = 0.02
 _T = TypeVar("_T")
+FIT = "the fit of the tools"
 
 
 class Driver(msgspec.Struct, frozen=True):
@@ -80,8 +82,9 @@ _NOTHING = Why(0, 0.0, {}, ())
 
 
 def why_tool(
-    predictor: Predictor, context: Context, known: References, verdict: int, over: int | None
-) -> Why:
+    predictor: Predictor, context: Context, ranking: Ranking, known: References,
+    verdict: int, over: int | None,
+) -> Why:  # fmt: skip
     """The lead of the likeliest class over the next, compared with the same at other steps."""
     if len(known.history) < 2 or over is None:
         return _NOTHING
@@ -90,16 +93,22 @@ def why_tool(
     moved = contributions(forest, verdict, row, known.history)
     moved = moved - contributions(forest, over, row, known.history)
     names = predictor.features.names()
+    # The forest's own word on the lead; what it became once the fit of tools was heard as well.
+    raw = forest.raw(row[None, :])[0]
+    lead = math.log(ranking.probabilities[verdict] / ranking.probabilities[over])
+    mended = lead - float(raw[verdict] - raw[over])
     words = [
         (float(moved[at]), history_words(names[at], float(row[at]), context))
         for at in np.flatnonzero(moved).tolist()
     ]
+    words.append((mended, (FIT, "how well the tools fit what was said and done")))
     return _summed(len(known.history), words)
 
 
 def why_sure(member: Member, context: Context, ranking: Ranking, known: References) -> Why:
-    """What made the confidence in the best call more or less than at other steps."""
-    if len(known.confidence) < 2 or not ranking.calls:
+    """What made the confidence in the best call more or less than at other steps; nothing of one
+    that was recalled, whose confidence is how far the runs agree."""
+    if len(known.confidence) < 2 or not ranking.calls or ranking.recalled is not None:
         return _NOTHING
     row = confidence_features(context, ranking)[0]
     moved = contributions(member.confidence, 0, row, known.confidence)

@@ -85,6 +85,34 @@ _CONFIDENCE = {
     "length": "events so far",
 }
 
+_FIT = {
+    "name": "the user's words in its name",
+    "name_behind": "how far behind the tool whose name the user says best",
+    "text": "the user's words in its description",
+    "text_behind": "how far behind the tool whose description fits best",
+    "said": "it was called after such words",
+    "said_behind": "how far behind the tool that was called most after such words",
+    "said_most": "it was called after the most telling of these words",
+    "part": "it fits a part of the request",
+    "part_behind": "how far behind the tool that fits a part best",
+    "part_at": "where in the request that part stands",
+    "part_after_done": "that part comes after what was done",
+    "part_open": "it fits a part not done yet",
+    "part_open_behind": "how far behind the tool that fits such a part best",
+    "parts": "parts of the request",
+    "called": "calls of it since the user spoke",
+    "calls_since_user": "calls since the user spoke",
+    "called_last": "it was called last",
+    "called_ever": "calls of it so far",
+    "last_event": "it follows the last event",
+    "last_events": "it follows the last three events",
+    "shown": "it was called after such words in a result",
+    "agent_name_behind": "how far behind the tool that System 2's last message names best",
+    "agent_text": "System 2's last words in its description",
+    "prior": "how often it is called at all",
+    "known": "values for it",
+    "unused": "values for it not used yet",
+}
 OF_CONVERSATION = frozenset(
     ("repeated", "last_event", "calls_since_user", "user_turns", "newest_output", "length")
 )
@@ -124,6 +152,11 @@ def history_words(name: str, value: float, context: Context) -> tuple[str, str]:
 def argument_words(name: str) -> str:
     """What a column of `argument_features.FEATURES` says of a candidate."""
     return _ARGUMENT.get(name, name.replace("_", " "))
+
+
+def fit_words(name: str) -> str:
+    """What a column of `choice.FEATURES` says of a tool."""
+    return _FIT.get(name, name.replace("_", " "))
 
 
 def confidence_words(name: str) -> str:

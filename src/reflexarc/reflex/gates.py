@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from reflexarc.reflex.card import Certificate
+from reflexarc.reflex.card import READS, RECALLED_READS, Certificate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.predictor import Ranking
 from reflexarc.reflex.reflex import Reflex
@@ -83,14 +83,28 @@ def gates(
     known = {reason for _, reasons in _OBSTACLES for reason in reasons}
     asked += [Gate("does anything else stand against it?", False, one) for one in found
               if one not in known]  # fmt: skip
+    otherwise = ranking.contradicted
+    asked.append(
+        Gate(
+            "do earlier runs of this very situation not speak against it?", not otherwise,
+            "recalled_otherwise" if otherwise else None,
+            "most of those runs did something else" if otherwise else None,
+        )
+    )  # fmt: skip
     asked += _sure_enough(reflex, context, ranking, max_error)
     if recorded:
         asked += _as_a_request(reflex, best.name, best.arguments, tools)
     return tuple(asked)
 
 
-def distances(reflex: Reflex, confidence: float) -> tuple[LevelDistance, ...]:
-    """How far a confidence is from each level of error, the tightest level first."""
+def scope_of(ranking: Ranking) -> str:
+    """The scope of the certificate under which the best-ranked call would be made."""
+    return READS if ranking.recalled is None else RECALLED_READS
+
+
+def distances(reflex: Reflex, ranking: Ranking, confidence: float) -> tuple[LevelDistance, ...]:
+    """How far a confidence is from each level of error of its scope, the tightest first."""
+    certificates = [one for one in reflex.card.certificates if one.scope == scope_of(ranking)]
     return tuple(
         LevelDistance(
             max_error=one.max_error,
@@ -100,7 +114,7 @@ def distances(reflex: Reflex, confidence: float) -> tuple[LevelDistance, ...]:
             missing=one.missing,
             enough=one.threshold is not None and confidence >= one.threshold,
         )
-        for one in sorted(reflex.card.certificates, key=lambda one: one.max_error)
+        for one in sorted(certificates, key=lambda one: one.max_error)
     )
 
 
@@ -110,9 +124,11 @@ def _sure_enough(
     limit = reflex.card.max_error if max_error is None else max_error
     level = f"{100 * limit:g}%"
     certified, sure = f"is an error of at most {level} certified?", "is it sure enough?"
-    certificate = reflex.certificate(max_error)
+    scope = scope_of(ranking)
+    certificate = reflex.certificate(max_error, scope)
     if certificate is None or certificate.threshold is None:
-        remedy = _uncertified(reflex.card.certificates, limit)
+        of_scope = [one for one in reflex.card.certificates if one.scope == scope]
+        remedy = _uncertified(of_scope, limit)
         return [Gate(certified, False, "no_certificate", remedy)]
     confidence = reflex.confidence_of(context, ranking)
     if confidence >= certificate.threshold:
