@@ -5,6 +5,7 @@ next, then that block is past, too. Every figure is over the whole stream so far
 about one block, in which a single error may be more than a level allows.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -49,7 +50,7 @@ class Block(msgspec.Struct, frozen=True):
 class Attempt(msgspec.Struct, frozen=True):
     """One learning. `attempt` is 0 where there were too few tasks for anything to act;
     `confidence`: with which its certificates hold, so that all of them together hold with the one
-    asked for; `certified`: the levels granted; `kept`: whether the one before was kept, which was
+    asked for; `certified`: the levels granted, by scope; `kept`: whether the one before was kept, which was
     certified within the error asked for where this one was not."""
 
     attempt: int
@@ -57,7 +58,7 @@ class Attempt(msgspec.Struct, frozen=True):
     sessions: int
     tasks: int
     confidence: float
-    certified: list[str]
+    certified: dict[str, list[str]]
     kept: bool
 
 
@@ -223,15 +224,14 @@ class _Run:
             return False  # too little, or nothing learnable, so far: a result, and no attempt
         self._attempt = attempt or self._attempt
         kept = self._acting and acting and _grants(self._reflex) and not _grants(reflex)
-        certified = [
-            level_name(one.max_error)
-            for one in reflex.card.certificates
-            if one.threshold is not None
-        ]
+        certified: defaultdict[str, list[str]] = defaultdict(list)
+        for one in reflex.card.certificates:
+            if one.threshold is not None and acting:
+                certified[one.scope].append(level_name(one.max_error))
         self.learned.append(
             Attempt(
                 attempt, number, len(past), tasks, round(confidence, 6),
-                certified if acting else [], kept,
+                dict(certified), kept,
             )
         )  # fmt: skip
         if not kept:
@@ -252,7 +252,11 @@ class _Run:
 
 
 def _grants(reflex: Reflex | None) -> bool:
-    return reflex is not None and reflex.certificate() is not None
+    """Whether anything is certified within the error asked for."""
+    return reflex is not None and any(
+        one.threshold is not None and one.max_error <= reflex.card.max_error
+        for one in reflex.card.certificates
+    )
 
 
 def _occurring(effects: Mapping[str, Effect], past: Sequence[Session]) -> dict[str, Effect]:

@@ -115,7 +115,7 @@ def show_stream(console: Console, stream: Stream, note: str | None) -> None:
                 (
                     one.before_block, one.sessions, one.tasks,
                     one.attempt or "none: too few tasks", f"{one.confidence:.4f}",
-                    (", ".join(map(_percent, one.certified)) or "nothing")
+                    _certified(one.certified)
                     + (", so the one before was kept" if one.kept else ""),
                 )
                 for one in stream.learned
@@ -124,6 +124,11 @@ def show_stream(console: Console, stream: Stream, note: str | None) -> None:
     )  # fmt: skip
     if not stream.learned:
         console.print("Nothing could be learned: `reflexarc learn` on these files says why.")
+
+
+def _certified(certified: dict[str, list[str]]) -> str:
+    told = [f"{scope} at {', '.join(map(_percent, at))}" for scope, at in certified.items()]
+    return "; ".join(told) or "nothing"
 
 
 def _row(block: Block, levels: list[str]) -> tuple[object, ...]:
