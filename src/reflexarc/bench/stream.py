@@ -50,8 +50,8 @@ class Block(msgspec.Struct, frozen=True):
 class Attempt(msgspec.Struct, frozen=True):
     """One learning. `attempt` is 0 where there were too few tasks for anything to act;
     `confidence`: with which its certificates hold, so that all of them together hold with the one
-    asked for; `certified`: the levels granted, by scope; `kept`: whether the one before was kept, which was
-    certified within the error asked for where this one was not."""
+    asked for; `certified`: the levels granted, by scope; `kept`: whether the one before was kept,
+    which was certified within the error asked for where this one was not."""
 
     attempt: int
     before_block: int
