@@ -12,21 +12,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexarc.reflex.tree_codes import LEAF_OF_CODE, MANY_ROWS, Codes
+from reflexarc.reflex.tree_codes import SLOTS as SLOTS
 from reflexarc.steps.errors import ArtifactCorruptError, LearnError
 
 DEPTH = 4
 """Train with `max_depth=4` (and so at most 16 leaves)."""
 
-SLOTS = 16
-"""Comparisons per tree (15 and one that nobody reads), and leaves per tree."""
-
 MAX_FEATURES = 65_536
 MAX_OUTPUTS = 4_096
 MAX_TREES = 65_536
 
-_MANY_ROWS = 32
-"""From so many rows on, it is faster to lay the comparisons out by slot, rows side by side."""
-
+_LEAST_BLOCK = 64
 _BLOCK = 1 << 19
 """Comparisons made at once: the intermediate arrays of a block stay in the processor's cache."""
 
@@ -47,11 +44,10 @@ class Forest:
 
     __slots__ = (
         "_base",
+        "_codes",
         "_feature",
-        "_feature_by_slot",
         "_leaf",
         "_threshold",
-        "_threshold_by_slot",
         "n_features",
         "n_outputs",
         "n_trees",
@@ -73,10 +69,9 @@ class Forest:
         self._feature = feature
         self._threshold = threshold
         # Values have float32 precision, as in the file; their sums are made in float64.
-        self._leaf = leaf.astype(np.float64)
+        self._leaf = leaf
         self._base = np.arange(0, len(feature), SLOTS, dtype=np.intp)
-        self._feature_by_slot = feature.reshape(-1, SLOTS).T[:-1].reshape(-1)
-        self._threshold_by_slot = threshold.reshape(-1, SLOTS).T[:-1].reshape(-1, 1)
+        self._codes = Codes(self._feature, threshold, leaf)
 
     @classmethod
     def from_lightgbm(cls, booster: Booster) -> "Forest":
@@ -114,7 +109,7 @@ class Forest:
             raise TypeError(f"rows must be float32, as in training, and are {x.dtype}")
         if x.ndim != 2 or x.shape[1] != self.n_features:
             raise ValueError(f"rows must have shape (n, {self.n_features}) and have {x.shape}")
-        n, step = len(x), max(2 * _MANY_ROWS, _BLOCK // max(1, len(self._feature)))
+        n, step = len(x), max(_LEAST_BLOCK, _BLOCK // max(1, len(self._feature)))
         if n <= step:
             return self._block(x)
         return np.concatenate([self._block(x[i : i + step]) for i in range(0, n, step)])
@@ -123,7 +118,7 @@ class Forest:
         """Shape (n, n_outputs): the sigmoid of one output, the softmax over several."""
         scores = self.raw(x)
         if self.n_outputs == 1:
-            return 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
+            return 1.0 / (1.0 + np.exp(-np.maximum(scores, -500.0)))
         scores -= scores.max(axis=1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=1, keepdims=True)
@@ -136,7 +131,7 @@ class Forest:
             "shape": np.array([self.n_features, self.n_outputs], np.int32),
             "feature": self._feature.astype(np.uint16),
             "threshold": self._threshold,
-            "leaf": self._leaf.astype(np.float32),
+            "leaf": self._leaf,
         }
 
     @classmethod
@@ -175,36 +170,16 @@ class Forest:
 
     def _block(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
         n, n_outputs, each = len(x), self.n_outputs, self.n_trees // self.n_outputs
-        # mode="clip" throughout: indices were checked once, when the forest was made.
-        if n < _MANY_ROWS:
-            index = _LEAF_OF_CODE.take(self._codes_by_tree(x), mode="clip")
-            index += self._base
+        if not self.n_trees:
+            return np.zeros((n, n_outputs))
+        # Indices were checked once, when the forest was made.
+        if n < MANY_ROWS:
+            index = LEAF_OF_CODE.take(self._codes.of_few(x), mode="clip") + self._base
             values = self._leaf.take(index, mode="clip")
-            return values.reshape(n, n_outputs, each).sum(axis=2)
-        index = _LEAF_OF_CODE.take(self._codes_by_slot(x), mode="clip")
-        index += self._base[:, None]
+            return values.reshape(n, n_outputs, each).sum(axis=2, dtype=np.float64)
+        index = LEAF_OF_CODE.take(self._codes.of_many(x), mode="clip") + self._base[:, None]
         values = self._leaf.take(index, mode="clip")
-        return values.reshape(n_outputs, each, n).sum(axis=1).T
-
-    def _codes_by_tree(self, x: NDArray[np.float32]) -> NDArray[np.uint16]:
-        """Codes of shape (n, T): the sixteen answers of a tree lie side by side and are packed."""
-        answers = x.take(self._feature, axis=1, mode="clip") <= self._threshold
-        packed = np.packbits(answers.reshape(-1), bitorder="little")
-        return packed.view("<u2").reshape(len(x), self.n_trees)
-
-    def _codes_by_slot(self, x: NDArray[np.float32]) -> NDArray[np.uint16]:
-        """Codes of shape (T, n): features of all rows are copied in runs, and each byte of a code
-        is put together by doubling and adding, one slot of all trees and rows at a time."""
-        columns = np.ascontiguousarray(x.T).take(self._feature_by_slot, axis=0, mode="clip")
-        bits = (columns <= self._threshold_by_slot).view(np.uint8).reshape(SLOTS - 1, -1)
-        codes = np.zeros((bits.shape[1], 2), np.uint8)
-        for half in range(2):
-            byte = np.zeros(bits.shape[1], np.uint8)
-            for slot_bits in bits[8 * half : 8 * half + 8][::-1]:
-                byte += byte
-                byte |= slot_bits
-            codes[:, half] = byte
-        return codes.view("<u2").reshape(self.n_trees, len(x))
+        return values.reshape(n_outputs, each, n).sum(axis=1, dtype=np.float64).T
 
 
 class _Node(msgspec.Struct):
@@ -290,17 +265,5 @@ def _float32_thresholds(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.where((exact < zero) & (numbers >= 0), zero, exact).astype(np.float32)
 
 
-def _leaf_table() -> NDArray[np.intp]:
-    """Leaf 0..15 for each of the 65,536 codes; bit i of a code is set where comparison i holds."""
-    codes = np.arange(1 << SLOTS)
-    slot = np.zeros_like(codes)
-    for _ in range(DEPTH):
-        slot = 2 * slot + 2 - (codes >> slot & 1)
-    return (slot - (SLOTS - 1)).astype(np.intp)
-
-
 def _corrupt(why: str) -> ArtifactCorruptError:
     return ArtifactCorruptError(f"a forest in the artifact is damaged: {why}; learn it again")
-
-
-_LEAF_OF_CODE = _leaf_table()
