@@ -69,6 +69,10 @@ EDITS: dict[str, Edit] = {
     "a prior of too many tools": lambda _, a: a.update(
         {"1.choice.prior": np.zeros(99, np.float32)}
     ),
+    "cues without weights": lambda _, a: a.update({"3.cues.weights": a["3.cues.weights"][1:]}),
+    "a cue that says everything": lambda _, a: a.update(
+        {"3.cues.weights": np.full_like(a["3.cues.weights"], np.inf)}
+    ),
     "an array too few": lambda _, a: a.pop("0.tools.leaf"),
     "a member too few": lambda h, _: h["members"].pop(),
     "a memory of one situation more": lambda _, a: a.update(

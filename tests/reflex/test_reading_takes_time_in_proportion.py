@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reflexarc.provenance import Origin, output_entries, spans, words
+from reflexarc.provenance import Origin, mentions, output_entries, spans, stems, times, words
 from reflexarc.provenance import outputs as outputs_module
-from reflexarc.reflex import Context, injection, looks, prompts, sensitive
+from reflexarc.reflex import Context, choice, cues, injection, looks, prompts, sensitive
 from reflexarc.steps import Message
 
 ODD = (
@@ -38,11 +38,12 @@ ODD = (
 
 
 def patterns() -> Iterable[tuple[str, re.Pattern[str]]]:
-    for module in (words, spans, outputs_module, prompts, looks, injection, sensitive):
+    of_text = (words, spans, outputs_module, mentions, stems, times)
+    for module in (*of_text, prompts, looks, injection, sensitive, choice, cues):
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
                 yield f"{module.__name__}.{name}", value
-            elif name in ("_SIGNS", "_PATTERNS"):
+            elif name in ("_SIGNS", "_PATTERNS", "_TYPES"):
                 for row in value:
                     yield f"{module.__name__} {row[0]}", row[-1]
 

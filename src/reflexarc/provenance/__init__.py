@@ -11,6 +11,9 @@ from reflexarc.provenance.entries import Record as Record
 from reflexarc.provenance.entries import SourceKind as SourceKind
 from reflexarc.provenance.outputs import OutputValues as OutputValues
 from reflexarc.provenance.outputs import output_entries as output_entries
+from reflexarc.provenance.said import now_entries as now_entries
+from reflexarc.provenance.said import said_entries as said_entries
 from reflexarc.provenance.spans import assistant_entries as assistant_entries
 from reflexarc.provenance.spans import system_entries as system_entries
 from reflexarc.provenance.spans import user_entries as user_entries
+from reflexarc.provenance.times import told_now as told_now

@@ -13,13 +13,22 @@ SourceKind = Literal[
 class Origin:
     """The message a value came from: its index in the conversation, its text, its time."""
 
-    __slots__ = ("event", "kind", "message", "text")
+    __slots__ = ("_lower", "event", "kind", "message", "places", "text")
 
     def __init__(self, kind: SourceKind, message: int, event: int, text: str) -> None:
         self.kind: SourceKind = kind
         self.message = message
         self.event = event
         self.text = text
+        self._lower: str | None = None
+        # Where values stand in it, as it was found out (`cues.py`).
+        self.places: dict[tuple[str, int], object] = {}
+
+    @property
+    def lower(self) -> str:
+        if self._lower is None:
+            self._lower = self.text.lower()
+        return self._lower
 
 
 class Record:
@@ -50,17 +59,20 @@ NO_RECORD = Record("")
 
 
 class Entry:
-    """A value in a slot. `position` is its ordinal among its list, object or text."""
+    """A value in a slot. `position` is its ordinal among its list, object or text; `at`: where in
+    the text what it means stands, -1 where it stands there as it is (or nowhere)."""
 
-    __slots__ = ("_text", "origin", "position", "record", "slot", "value")
+    __slots__ = ("_text", "at", "origin", "position", "record", "slot", "value")
 
     def __init__(
-        self, slot: str, value: Any, origin: Origin, position: int = 0, record: Record = NO_RECORD
-    ) -> None:
+        self, slot: str, value: Any, origin: Origin, position: int = 0, record: Record = NO_RECORD,
+        at: int = -1,
+    ) -> None:  # fmt: skip
         self.slot = slot
         self.value = value
         self.origin = origin
         self.position = position
+        self.at = at
         self.record = record
         self._text: str | None = None
 

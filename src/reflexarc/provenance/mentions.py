@@ -1,5 +1,5 @@
 """What a message mentions beyond single tokens: quotations, names of several words, what follows
-"called" or "about", and tokens by what they are whatever their shape (a number, an address, a file).
+"called" or "about", and tokens by what they are, whatever their shape: a number, an address.
 """
 
 import re
@@ -11,13 +11,15 @@ from reflexarc.provenance.times import number_of
 _MAX_CHARS = 20_000
 _MAX_FOUND = 24
 _MAX_TYPED = 60
+_MAX_OPENED = 80
+_MAX_CLOSED = 40
 _LONGEST_QUOTED = 600
 _LONGEST_NAMED = 120
 _LONGEST_CUED = 90
 _OPEN = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“"}
 _OPENS = re.compile(r"(?<![\w])[\"'`“‘«„](?=\S)")
 _NAMED = re.compile(
-    r"\b[A-Z][\w&.'-]{0,30}(?:(?: (?:of|the|and|de|la|for|to|&) | )[A-Z0-9][\w&'-]{0,30}){1,7}"
+    r"\b[A-Z][\w&.'-]{0,30}(?:(?: (?:of|the|and|de|la|&) | )[A-Z0-9][\w&'-]{0,30}){1,7}"
 )
 _STARTS = re.compile(
     r"(?:I|I'm|I'd|I've|The|A|An|In|On|At|If|It|Is|Can|Could|Would|Please|We|My|Also|And|Then|For"
@@ -73,7 +75,7 @@ def quotations(text: str) -> Iterator[Mention]:
     """What stands in quotation marks: the mark that closes stands after no space and before no
     letter, so that an apostrophe within does not."""
     found, at = 0, 0
-    while found < _MAX_FOUND:
+    for _ in range(_MAX_OPENED):
         match = _OPENS.search(text, at)
         if match is None:
             return
@@ -83,13 +85,17 @@ def quotations(text: str) -> Iterator[Mention]:
             at = start
             continue
         found += 1
+        if found > _MAX_FOUND:
+            return
         yield Mention("quoted", text[start:end].strip(), start)
         at = end + 1
 
 
 def _closing(text: str, start: int, mark: str) -> int | None:
     end = text.find(mark, start, start + _LONGEST_QUOTED)
-    while end >= 0:
+    for _ in range(_MAX_CLOSED):
+        if end < 0:
+            return None
         if end > start and not text[end - 1].isspace() and not text[end + 1 : end + 2].isalnum():
             return end
         end = text.find(mark, end + 1, start + _LONGEST_QUOTED)
@@ -111,7 +117,7 @@ def names(text: str) -> Iterator[Mention]:
 
 
 def cued(text: str) -> Iterator[Mention]:
-    """What follows "called", "about", "to" up to the end of the clause; without an 's at its end."""
+    """What follows "called", "about", "to" up to the end of the clause; whose it is, apart."""
     for count, match in enumerate(_CUED.finditer(text)):
         if count >= 2 * _MAX_FOUND:
             return

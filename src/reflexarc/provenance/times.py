@@ -35,7 +35,9 @@ _NAMED = re.compile(
     rf"|\b(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? ((?:19|20)\d\d)\b)?"
 )
 _ORDINAL = re.compile(r"\bthe (\d{1,2})(?:st|nd|rd|th)\b(?! (?:of|jan|feb|mar|apr|may|jun))")
-_NEAR = re.compile(r"\b(day after tomorrow|day before yesterday|today|tonight|tomorrow|yesterday)\b")
+_NEAR = re.compile(
+    r"\b(day after tomorrow|day before yesterday|today|tonight|tomorrow|yesterday)\b"
+)
 _NEAR_DAYS = {
     "today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1,
     "day after tomorrow": 2, "day before yesterday": -2,
@@ -58,13 +60,13 @@ _TIME = re.compile(
 _DURATION = re.compile(rf"(?<![\w.]){_COUNT}[ -]?(minute|min|hour|hr|h|second|sec)s?\b")
 _MINUTES = {"min": 1.0, "hou": 60.0, "hr": 60.0, "h": 60.0, "sec": 1 / 60}
 _NOW = re.compile(
-    r"\b(?:today|now|current(?:ly)?|date|time)\b[^\n]{0,60}?(?<![\d-])"
+    r"\b(?:today|now|current(?:ly)?|(?:date|time) is|date:)(?![a-z])[^\n]{0,60}?(?<![\d-])"
     r"((?:19|20)\d\d)-(\d\d)-(\d\d)(?![\d-])(?:[T ,]+(?:and )?(?:the )?(?:current )?(?:time )?"
     r"(?:is )?(\d\d):(\d\d)(?::(\d\d))?)?",
     re.IGNORECASE,
 )
 _NOW_NAMED = re.compile(
-    rf"\b(?:today|now|current(?:ly)?|date)\b[^\n]{{0,40}}?\b{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?,? "
+    rf"\b(?:today|now|current(?:ly)?|date is|date:)(?![a-z])[^\n]{{0,40}}?\b{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?,? "
     r"((?:19|20)\d\d)\b",
     re.IGNORECASE,
 )

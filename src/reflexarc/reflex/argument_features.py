@@ -9,6 +9,8 @@ from reflexarc.provenance import Entry, Origin, Record
 from reflexarc.provenance.entries import NO_RECORD
 from reflexarc.reflex.candidates import ABSENT, Candidate
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.cues import Cues
+from reflexarc.reflex.said_features import SAID_FEATURES, said_columns
 from reflexarc.reflex.sources import Argument
 
 FEATURES = (
@@ -17,7 +19,7 @@ FEATURES = (
     "record_in_user", "record_in_talk", "record_in_assistant", "constant_share", "made",
     "linked", "linked_record", "argument", "length", "length_difference", "best_in_user",
     "best_in_talk", "best_in_assistant", "newest_output", "best_slot", "candidates",
-    "chosen_before", "step",
+    "chosen_before", "step", *SAID_FEATURES,
 )  # fmt: skip
 _COLUMN = {name: at for at, name in enumerate(FEATURES)}
 _LINKED = _COLUMN["linked"]
@@ -33,6 +35,7 @@ _VARIED = (
 )  # fmt: skip
 """The columns that differ between the candidates of one argument."""
 _VARIED_COLUMNS = np.array([_COLUMN[name] for name in _VARIED])
+_FIRST_SAID = len(FEATURES) - len(SAID_FEATURES)
 _NOTHING: frozenset[str] = frozenset()
 _NO_OVERLAP = (0.0, 0.0, 0.0)
 _FAR = 9.0
@@ -49,7 +52,7 @@ _SHORTEST_LINKED = 3
 
 
 def argument_matrix(
-    context: Context, argument: Argument, candidates: list[Candidate]
+    context: Context, argument: Argument, candidates: list[Candidate], cues: Cues
 ) -> NDArray[np.float32]:
     """(candidates, features); the columns that depend on earlier arguments are left at their
     neutral value, see `link_values`."""
@@ -58,6 +61,7 @@ def argument_matrix(
     matrix[:, _COLUMN["argument"]] = argument.index
     matrix[:, _COLUMN["candidates"]] = len(candidates)
     matrix[:, _VARIED_COLUMNS] = _varied(context, argument, candidates)
+    matrix[:, _FIRST_SAID:] = said_columns(context, argument, candidates, cues)
     _relative(matrix)
     return matrix
 

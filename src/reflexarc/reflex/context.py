@@ -7,6 +7,7 @@ here. A context is not thread-safe; a reflex is, so use one context per conversa
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, cast
 
 import xxhash
@@ -17,8 +18,11 @@ from reflexarc.provenance import (
     Record,
     SourceKind,
     assistant_entries,
+    now_entries,
     output_entries,
+    said_entries,
     system_entries,
+    told_now,
     user_entries,
 )
 from reflexarc.provenance.spans import latest_year
@@ -34,6 +38,7 @@ _KEYS = re.compile(r'"(\w+)":')
 _STATUS = re.compile(r'status"?: ?"?([\w ]+)')
 _NAMES = re.compile(r'"name": ?"([^"]{3,40})"')
 _TAIL = 1500
+_TOLD_WITHIN = 200
 
 
 class Objects:
@@ -101,6 +106,7 @@ class Context:
         self._said = Said(EMPTY, EMPTY, self.user_words)
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
+        self._now: datetime | None = None
         self.unanswered_calls = 0
         self._open_calls = 0
         self._tool_of_call: dict[str, str] = {}
@@ -153,7 +159,9 @@ class Context:
         self.prompt_lines += prompt_lines(role, text)
         self.prompt_hash = lines_hash(self.prompt_lines)
         self._year = latest_year(text, self._year)
-        self._add(system_entries(text, self._origin("system_prompt", text)))
+        origin = self._origin("system_prompt", text)
+        self._add(system_entries(text, origin))
+        self._tell_time(text, origin)
 
     def _user(self, text: str) -> None:
         self.event += 1
@@ -168,7 +176,17 @@ class Context:
         self.unanswered_calls = 0  # whatever is missing, the conversation went on without it
         self.symbols.append("U")
         self._year = latest_year(text, self._year)
-        self._add(user_entries(text, self._origin("user_message", text), self._year))
+        origin = self._origin("user_message", text)
+        self._add(user_entries(text, origin, self._year))
+        self._tell_time(text, origin)
+        self._add(said_entries(text, origin, self._now, self._year))
+
+    def _tell_time(self, text: str, origin: Origin) -> None:
+        """What time a prompt, a user or a short result says it is; the last one counts."""
+        now = told_now(text)
+        if now is not None:
+            self._now = now
+            self._add(now_entries(now, origin))
 
     def _assistant_turn(self, message: Message) -> None:
         for call in message.tool_calls[self._open_calls :]:
@@ -237,6 +255,8 @@ class Context:
         origin = self._origin("tool_result", text)
         found = output_entries(tool, text, origin)
         self._add(found.entries)
+        if len(text) <= _TOLD_WITHIN:
+            self._tell_time(text, origin)
         self.seen.append(Seen(tool, text, found.entries))
         self.objects.extend(
             Objects(path, rows, record, origin) for path, rows, record in found.objects

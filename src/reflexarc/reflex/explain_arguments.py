@@ -107,7 +107,7 @@ def _along(
         candidates = enumerate_candidates(context, argument, constants)
         rows, scores = None, np.array([ONLY_CANDIDATE] * len(candidates))
         if len(candidates) > 1:
-            rows = argument_rows(context, argument, candidates, [chosen])
+            rows = argument_rows(context, argument, candidates, [chosen], predictor.cues)
             scores = predictor.scores(rows, 1)[0]
         text = text_of(argument)
         picked = next((at for at, one in enumerate(candidates) if one.text == text), None)

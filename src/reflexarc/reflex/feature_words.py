@@ -61,6 +61,14 @@ _ARGUMENT = {
     "candidates": "how many candidates there are",
     "chosen_before": "an earlier argument has it",
     "step": "how far behind the argument chosen before it stands",
+    "cue": "the words before it speak for an argument of this name",
+    "cue_own": "the words before it speak for this argument of this tool",
+    "cue_after": "the word after it speaks for an argument of this name",
+    "cue_behind": "how far behind the best the words before it put it",
+    "named_before": "the argument's name is said before it",
+    "words_said": "share of its words that the user said",
+    "words_said_behind": "how far behind the best its words put it",
+    "said_now": "the user's newest message says it",
 }
 _CONFIDENCE = {
     "joint": "probability of the whole call",

@@ -20,6 +20,7 @@ from reflexarc.reflex.candidates import (
 from reflexarc.reflex.choice import offered_mask
 from reflexarc.reflex.choice_learning import ChoiceLearner
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.cues import CueLearner, Cues
 from reflexarc.reflex.history import HistoryFeatures, VocabularyLearner
 from reflexarc.reflex.identity import offered_tools
 from reflexarc.reflex.predictor import Predictor
@@ -64,12 +65,14 @@ def fit_predictor(
     """Learn which call comes next. `thinking` names the tools that only record a thought;
     `private` is what must not be kept."""
     source_learner, vocabulary_learner = SourceLearner(private), VocabularyLearner(private)
+    cue_learner = CueLearner()
     items = 0
     for session in sessions:
         for context, item in replay(session):
             items += 1
             if item.recorded is not None and item.recorded.name not in thinking:
                 source_learner.observe(context, item.recorded, session.task)
+                cue_learner.observe(context, item.recorded, session.task)
             vocabulary_learner.observe(context, session.task)
     sources = source_learner.finish()
     if not sources.tools:
@@ -79,20 +82,22 @@ def fit_predictor(
     vocabulary = vocabulary_learner.finish(sources)
     features = HistoryFeatures(vocabulary, sources)
     choice = _count_choices(sessions, thinking, sources)
+    cues = cue_learner.finish()
     rows = _Rows(sources, features, choice)
     drawn = np.random.default_rng(1)
     names = tuple(tool.name for tool in sources.tools)
     for session in sessions:
         allowed = offered_mask(names, {tool.name for tool in offered_tools(session)})
+        without = cue_learner.without(session.task, cues)
         for context, item in replay(session):
             if items > MAX_ITEMS and drawn.random() >= MAX_ITEMS / items:
                 continue
             call = item.recorded
             if call is not None and call.name in thinking:
                 call = None
-            rows.add(context, call, session.task, allowed)
+            rows.add(context, call, session.task, allowed, without)
     return Predictor(
-        sources, vocabulary, rows.tool_forest(), rows.argument_forest(), choice.finish()
+        sources, vocabulary, rows.tool_forest(), rows.argument_forest(), choice.finish(), cues
     )
 
 
@@ -125,8 +130,9 @@ class _Rows:
         self._random = np.random.default_rng(0)
 
     def add(
-        self, context: Context, call: ToolCall | None, task: str, allowed: NDArray[np.bool_]
-    ) -> None:
+        self, context: Context, call: ToolCall | None, task: str, allowed: NDArray[np.bool_],
+        cues: Cues,
+    ) -> None:  # fmt: skip
         if call is not None and call.name not in self._class:
             return
         counts = self.features.counts(context)
@@ -134,9 +140,9 @@ class _Rows:
         self._classes.append(self._class[call.name] if call is not None else 0)
         if call is not None:
             self.choice.add(context, call.name, task, allowed, counts)
-            self._add_arguments(context, call, task)
+            self._add_arguments(context, call, task, cues)
 
-    def _add_arguments(self, context: Context, call: ToolCall, task: str) -> None:
+    def _add_arguments(self, context: Context, call: ToolCall, task: str, cues: Cues) -> None:
         chosen = Chosen()
         for argument in self.sources.by_name[call.name].arguments:
             constants = self.sources.constants(argument, without=task)
@@ -149,7 +155,7 @@ class _Rows:
                 Candidate(value, text, ABSENT if value is ABSENT_VALUE else COPIED),
             )
             if len(candidates) > 1 and right.any():
-                matrix = argument_matrix(context, argument, candidates)
+                matrix = argument_matrix(context, argument, candidates, cues)
                 matrix = link_columns(matrix, context, candidates, chosen)
                 kept = right | (self._random.random(len(right)) < min(1.0, _NEGATIVES / len(right)))
                 self._matrices.append(matrix[kept])

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
 from reflexarc.reflex.card import Card
 from reflexarc.reflex.choice import FEATURES as CHOICE_FEATURES
-from reflexarc.reflex.choice_stored import NAMES as CHOICE_ARRAYS
-from reflexarc.reflex.choice_stored import choice_arrays, stored_choice
 from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
 from reflexarc.reflex.familiarity import Familiarity, Looks
 from reflexarc.reflex.history import FIELDS, HistoryFeatures, Vocabulary
@@ -23,6 +21,8 @@ from reflexarc.reflex.member import MEMBERS, Member
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.recall import ARRAYS as RECALL_ARRAYS
 from reflexarc.reflex.recall import Recall
+from reflexarc.reflex.signs_stored import NAMES as SIGN_ARRAYS
+from reflexarc.reflex.signs_stored import choice_arrays, cue_arrays, stored_choice, stored_cues
 from reflexarc.reflex.sources import MAX_CONSTANTS, MAX_PROJECTIONS, MAX_SLOTS, Sources, Tool
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect
@@ -73,7 +73,7 @@ def checked_header(raw: object, arrays: Sequence[str]) -> Header:
     expected = {f"recall.{array}" for array in RECALL_ARRAYS}
     for at in range(len(header.members)):
         expected |= {f"{at}.{forest}.{array}" for forest in named for array in FOREST_ARRAYS}
-        expected |= {f"{at}.{name}" for name in (KNOWN_LOOKS, *CHOICE_ARRAYS)}
+        expected |= {f"{at}.{name}" for name in (KNOWN_LOOKS, *SIGN_ARRAYS)}
     if len(header.members) != MEMBERS:
         raise _corrupt(f"it has {len(header.members)} members, not {MEMBERS}")
     if set(arrays) != expected or (header.card.partial and not partial):
@@ -100,6 +100,7 @@ def member_arrays(at: int, member: Member) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {
         KNOWN_LOOKS: member.familiarity.known,
         **choice_arrays(predictor.choice),
+        **cue_arrays(predictor.cues),
     }
     for name, forest in zip((*FORESTS, PARTIAL_FOREST), forests, strict=False):
         arrays |= {f"{name}.{key}": array for key, array in forest.arrays().items()}
@@ -130,7 +131,12 @@ def _member(header: MemberHeader, arrays: Mapping[str, NDArray[Any]]) -> Member:
     _check_forests(header, forests)
     choice = stored_choice([tool.name for tool in header.tools], arrays, forests["choice"])
     predictor = Predictor(
-        Sources(header.tools), header.vocabulary, forests["tools"], forests["arguments"], choice
+        Sources(header.tools),
+        header.vocabulary,
+        forests["tools"],
+        forests["arguments"],
+        choice,
+        stored_cues(arrays),
     )
     known = arrays[KNOWN_LOOKS]
     if known.dtype != np.uint64 or known.ndim != 1 or bool((known[1:] <= known[:-1]).any()):

@@ -15,6 +15,7 @@ from reflexarc.reflex.argument_features import (
 from reflexarc.reflex.candidates import ABSENT_VALUE, Candidate, enumerate_candidates
 from reflexarc.reflex.choice import ToolChoice
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.cues import Cues
 from reflexarc.reflex.history import HistoryFeatures, Vocabulary
 from reflexarc.reflex.recall import Recollection
 from reflexarc.reflex.sources import Argument, Sources
@@ -33,11 +34,12 @@ MESSAGE = 0
 
 
 def argument_rows(
-    context: Context, argument: Argument, candidates: list[Candidate], after: Sequence[Chosen]
-) -> NDArray[np.float32]:
+    context: Context, argument: Argument, candidates: list[Candidate], after: Sequence[Chosen],
+    cues: Cues,
+) -> NDArray[np.float32]:  # fmt: skip
     """(len(after) * candidates, features): every candidate after each choice of the arguments that
     are filled before."""
-    matrix = argument_matrix(context, argument, candidates)
+    matrix = argument_matrix(context, argument, candidates, cues)
     return np.concatenate([link_columns(matrix, context, candidates, chosen) for chosen in after])
 
 
@@ -144,13 +146,14 @@ class Predictor:
 
     def __init__(
         self, sources: Sources, vocabulary: Vocabulary, tools: Forest, arguments: Forest,
-        choice: ToolChoice,
+        choice: ToolChoice, cues: Cues,
     ) -> None:  # fmt: skip
         self.sources = sources
         self.vocabulary = vocabulary
         self.tool_forest = tools
         self.argument_forest = arguments
         self.choice = choice
+        self.cues = cues
         self.features = HistoryFeatures(vocabulary, sources)
         self.classes = ("", *(tool.name for tool in sources.tools))
 
@@ -240,7 +243,7 @@ class Predictor:
             return beams
         if len(candidates) == 1:
             return [beam.then(argument, candidates[0], ONLY_CANDIDATE) for beam in beams]
-        matrix = argument_matrix(context, argument, candidates)
+        matrix = argument_matrix(context, argument, candidates, self.cues)
         linked = [beam.linked for beam in beams]
         rows, places = linked_rows(matrix, context, candidates, linked)
         scores = _shares(self.argument_forest.probabilities(rows)[:, 0][places])

@@ -1,0 +1,223 @@
+"""The words a user's value stands between, and which argument they speak for: "from SFO to LAX".
+
+Kept are hashes of (argument, word) with a weight: how much likelier the word stands there before
+(or after) the argument's value than before any word of a user. Counted over tasks; what fewer than
+three showed is not kept.
+"""
+
+import math
+import re
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, cast
+
+from reflexarc.provenance import Entry, Origin
+from reflexarc.provenance.stems import name_stems, stem
+from reflexarc.provenance.words import plain_text
+from reflexarc.reflex.associations import sign
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.sensitive import MIN_TASKS
+from reflexarc.steps import ToolCall
+
+MAX_CUES = 20_000
+NONE = -9.0
+"""Of a value that stands in no message of a user."""
+_PRIOR = 3.0
+_LEFT, _RIGHT = 60, 30
+_TRIES = 4
+_WORD = re.compile(r"\w+")
+_MAX_TOKENS = 200
+
+Key = tuple[str, str]
+
+
+class Place:
+    """The words around a value: `left` of one and of two words, `right` of one; the stems of the
+    last words before it."""
+
+    __slots__ = ("before", "cues")
+
+    def __init__(self, cues: tuple[str, str, str], before: frozenset[str]) -> None:
+        self.cues = cues
+        self.before = before
+
+
+_NOWHERE = Place(("", "", ""), frozenset())
+
+
+def place_of(entry: Entry) -> Place:
+    """Where a value stands in the message it came from, worked out once."""
+    origin = entry.origin
+    text = entry.text
+    key = (text, entry.at)
+    found = origin.places.get(key)
+    if found is None:
+        at = entry.at
+        end = 0
+        if at < 0:
+            at = _find(origin, text)
+            end = at + len(text)
+        found = _NOWHERE if at < 0 else _around(origin.lower, at, end)
+        origin.places[key] = found
+    return cast(Place, found)
+
+
+def _find(origin: Origin, text: str) -> int:
+    """The first place where a text stands as whole words, -1 where it does not."""
+    whole, text = origin.lower, text.lower()
+    at = whole.find(text) if text else -1
+    for _ in range(_TRIES):
+        if at < 0:
+            return -1
+        end = at + len(text)
+        if not whole[max(0, at - 1) : at].isalnum() and not whole[end : end + 1].isalnum():
+            return at
+        at = whole.find(text, at + 1)
+    return -1
+
+
+def _around(lower: str, at: int, end: int) -> Place:
+    left = _WORD.findall(lower, max(0, at - _LEFT), at)[-4:]
+    right = _WORD.findall(lower, end, end + _RIGHT)[:1] if end else []
+    one = left[-1] if left else "^"
+    two = f"{left[-2]} {one}" if len(left) > 1 else f"^ {one}"
+    return Place((f"1 {one}", f"2 {two}", f"r {right[0] if right else '$'}" if end else ""),
+                 frozenset(stem(word) for word in left))  # fmt: skip
+
+
+def _keys(tool: str, argument: str) -> tuple[str, str]:
+    """What cues of an argument are counted under: its name, whatever the tool, and itself."""
+    return argument, f"{tool}\x1f{argument}"
+
+
+class Cues:
+    """Weights by hash of (argument, cue). Immutable."""
+
+    __slots__ = ("_weights",)
+
+    def __init__(self, weights: Mapping[int, float]) -> None:
+        self._weights = dict(weights)
+
+    @property
+    def weights(self) -> dict[int, float]:
+        return self._weights
+
+    def scores(self, tool: str, argument: str, entry: Entry) -> tuple[float, float, float]:
+        """How much the words before it speak for a value as any argument of this name, as this
+        argument, and how much the word after it does."""
+        cues = place_of(entry).cues
+        found: list[float] = []
+        for key in _keys(tool, argument):
+            floor = self._weights.get(sign(f"{key}|"), 0.0)
+            found.append(
+                self._weights.get(sign(f"{key}|{cues[0]}"), floor)
+                + self._weights.get(sign(f"{key}|{cues[1]}"), floor)
+            )
+        floor = self._weights.get(sign(f"{argument}|"), 0.0)
+        after = self._weights.get(sign(f"{argument}|{cues[2]}"), floor) if cues[2] else 0.0
+        return found[0], found[1], after
+
+
+def named_before(argument: str, entry: Entry) -> float:
+    """The share of an argument's name that is said just before a value."""
+    parts = _name(argument)
+    return len(parts & place_of(entry).before) / len(parts) if parts else 0.0
+
+
+@lru_cache(maxsize=4096)  # of the names of arguments
+def _name(argument: str) -> frozenset[str]:
+    return frozenset(name_stems(argument))
+
+
+class CueLearner:
+    """Counts cues over calls. While learning, `without` leaves a task's own counts out."""
+
+    def __init__(self) -> None:
+        self._tasks: defaultdict[Key, set[str]] = defaultdict(set)
+        self._filled: defaultdict[str, set[str]] = defaultdict(set)
+        self._anywhere: Counter[str] = Counter()
+        self._tokens = 0
+        self._context: Context | None = None
+        self._read = 0
+        self._by_text: dict[str, Entry] = {}
+        self._keys_of: defaultdict[str, list[Key]] | None = None
+
+    def observe(self, context: Context, call: ToolCall, task: str) -> None:
+        """Count one recorded call, `context` being what stood before it."""
+        self._update(context)
+        for name, value in call.arguments.items():
+            parts = cast("list[Any]", value)[:8] if isinstance(value, list) else [value]
+            for part in parts:
+                entry = self._by_text.get(plain_text(part))
+                if entry is None:
+                    continue
+                for key in _keys(call.name, name):
+                    self._filled[key].add(task)
+                    for cue in place_of(entry).cues:
+                        if cue:
+                            self._tasks[key, cue].add(task)
+
+    def _update(self, context: Context) -> None:
+        if self._context is not context:
+            self._context, self._read = context, 0
+            self._by_text = {}
+        messages: dict[int, int] = {}
+        for entry in context.entries[self._read :]:
+            if entry.origin.kind != "user_message":
+                continue
+            self._by_text[entry.text] = entry
+            count = messages[id(entry.origin)] = messages.get(id(entry.origin), 0) + 1
+            if entry.at < 0 and count <= _MAX_TOKENS:
+                self._tokens += 1
+                self._anywhere.update(place_of(entry).cues)
+        self._read = len(context.entries)
+
+    def finish(self) -> Cues:
+        """The weights over all tasks."""
+        ranked = sorted(self._tasks.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+        weights: dict[int, float] = {}
+        for key, tasks in list(self._filled.items())[:MAX_CUES]:
+            if len(tasks) >= MIN_TASKS:
+                weights[sign(f"{key}|")] = _floor(len(tasks))
+        for (key, cue), tasks in ranked[:MAX_CUES]:
+            if len(tasks) >= MIN_TASKS:
+                weights[sign(f"{key}|{cue}")] = self._weight(
+                    cue, len(tasks), len(self._filled[key])
+                )
+        return Cues({one: _stored(weight) for one, weight in weights.items()})
+
+    def without(self, task: str, cues: Cues) -> Cues:
+        """The weights over all tasks but one."""
+        weights = dict(cues.weights)
+        for key, cue in self._of_task(task):
+            others = len(self._tasks[key, cue]) - 1
+            filled = len(self._filled[key]) - 1
+            where = sign(f"{key}|{cue}")
+            if others >= MIN_TASKS:
+                weights[where] = self._weight(cue, others, filled)
+            else:
+                weights.pop(where, None)
+        return Cues(weights)
+
+    def _of_task(self, task: str) -> list[Key]:
+        if self._keys_of is None:
+            self._keys_of = defaultdict(list)
+            for key, tasks in self._tasks.items():
+                for one in tasks:
+                    self._keys_of[one].append(key)
+        return self._keys_of.get(task, [])
+
+    def _weight(self, cue: str, tasks: int, filled: int) -> float:
+        share = (self._anywhere[cue] + 1) / (self._tokens + 1)
+        return math.log((tasks + _PRIOR * share) / ((filled + _PRIOR) * share))
+
+
+def _stored(weight: float) -> float:
+    """As it will be read from an artifact: what was judged is what acts."""
+    return struct.unpack("f", struct.pack("f", weight))[0]
+
+
+def _floor(filled: int) -> float:
+    return math.log(_PRIOR / (filled + _PRIOR))

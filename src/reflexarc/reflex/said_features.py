@@ -1,0 +1,76 @@
+"""How a user's words speak for each candidate of an argument, as numbers."""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.provenance import Entry
+from reflexarc.provenance.stems import name_stems, stems
+from reflexarc.reflex.candidates import ABSENT, Candidate
+from reflexarc.reflex.context import Context
+from reflexarc.reflex.cues import NONE, Cues, named_before
+from reflexarc.reflex.sources import Argument
+
+SAID_FEATURES = (
+    "cue", "cue_own", "cue_after", "cue_behind", "named_before", "words_said",
+    "words_said_behind", "said_now",
+)  # fmt: skip
+_CUE, _CUE_BEHIND, _WORDS, _WORDS_BEHIND = 0, 3, 5, 6
+_MAX_WORDS = 240
+_MAX_CHARS = 4_000
+_LONGEST = 60
+
+
+def said_columns(
+    context: Context, argument: Argument, candidates: list[Candidate], cues: Cues
+) -> NDArray[np.float32]:
+    """(candidates, len(SAID_FEATURES)): what the words around a value speak for; whether the
+    argument's name is said before it; the share of its own words that the user's newest message
+    has; how far behind the best candidate it is in both; whether that message says it."""
+    said = _said(context)
+    message = context.user.text
+    rows: list[tuple[float, ...]] = []
+    for candidate in candidates:
+        entry = _from_user(candidate)
+        words = _own_words(candidate.text) if candidate.made != ABSENT else frozenset[str]()
+        share = len(words & said) / len(words) if words else 0.0
+        if entry is None:
+            rows.append((NONE, NONE, NONE, 0.0, 0.0, share, 0.0, 0.0))
+            continue
+        one, own, after = cues.scores(argument.tool, argument.name, entry)
+        named = named_before(argument.name, entry)
+        rows.append((one, own, after, 0.0, named, share, 0.0, entry.origin.text == message))
+    columns = np.array(rows, dtype=np.float32)
+    columns[:, _CUE_BEHIND] = columns[:, _CUE] - columns[:, _CUE].max()
+    columns[:, _WORDS_BEHIND] = columns[:, _WORDS] - columns[:, _WORDS].max()
+    return columns
+
+
+def _from_user(candidate: Candidate) -> Entry | None:
+    """Where a user said it last; several places in one message: the first."""
+    newest: Entry | None = None
+    for entry in candidate.entries[:8]:
+        if entry.origin.kind == "user_message" and (
+            newest is None or entry.origin.event > newest.origin.event
+        ):
+            newest = entry
+    return newest
+
+
+def _said(context: Context) -> frozenset[str]:
+    return _said_words(context.user.text[-_MAX_CHARS:])
+
+
+@lru_cache(maxsize=256)  # of newest messages: at most a megabyte
+def _said_words(text: str) -> frozenset[str]:
+    return frozenset(stems(text, _MAX_WORDS))
+
+
+def _own_words(text: str) -> frozenset[str]:
+    return _words_of(text) if len(text) <= _LONGEST else frozenset()
+
+
+@lru_cache(maxsize=8192)  # of short texts: a few megabytes at most
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(word for word in name_stems(text) if len(word) > 1)
