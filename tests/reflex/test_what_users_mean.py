@@ -125,6 +125,7 @@ def test_the_newest_now_counts() -> None:
     ])  # fmt: skip
     assert [one.value for one in context.slots["usr:day:tomorrow"]] == ["2026-01-06"]
     context.extend([
-        Message("tool", '{"current_date": "2026-02-01"}', name="clock"), Message("user", "And tomorrow?"),
+        Message("tool", '{"current_date": "2026-02-01"}', name="clock"),
+        Message("user", "And tomorrow?"),
     ])  # fmt: skip
     assert context.slots["usr:day:tomorrow"][-1].value == "2026-02-02"

@@ -66,8 +66,8 @@ _NOW = re.compile(
     re.IGNORECASE,
 )
 _NOW_NAMED = re.compile(
-    rf"\b(?:today|now|current(?:ly)?|date is|date:)(?![a-z])[^\n]{{0,40}}?\b{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?,? "
-    r"((?:19|20)\d\d)\b",
+    rf"\b(?:today|now|current(?:ly)?|date is|date:)(?![a-z])[^\n]{{0,40}}?\b{_MONTH} "
+    r"(\d{1,2})(?:st|nd|rd|th)?,? ((?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
 
