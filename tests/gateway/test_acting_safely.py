@@ -138,8 +138,21 @@ async def test_an_audit_that_disagrees_or_fails_is_counted_as_such(
 
 
 async def test_which_acts_are_audited_is_a_share_drawn_by_a_secret(
-    start: Any, desk: Any, reflex_path: Any, state_dir: Path
+    start: Any, upstream: Any, desk: Any, reflex_path: Any, http: Any, state_dir: Path
 ) -> None:
+    right = {
+        json.dumps(desk.request(task, 4)).encode(): http.completion(
+            None, (desk.next_call(task, 4).name, desk.next_call(task, 4).arguments)
+        )
+        for task in range(40)
+    }
+
+    async def as_learned(request: Any, writer: Any) -> None:
+        writer.write(right[request.body])
+        await writer.drain()
+
+    upstream.answer = as_learned
+
     async def drawn() -> list[bool]:
         gateway = await start(reflex=str(reflex_path), mode="live", audit=0.5)
         found: list[bool] = []

@@ -1,11 +1,6 @@
 """`reflexarc off` and `reflexarc on`: stop System 1 from acting, at once, on all gateways that
 share a state directory; and let it again."""
 
-import getpass
-import hashlib
-import http.client
-import json
-import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,15 +8,11 @@ from typing import Any, cast
 
 import click
 import msgspec
-import yarl
 
-from reflexarc.gateway.state import RunningGateway, running_gateways
+from reflexarc.cli.gateways import confirmations, refuse_silence, user
 from reflexarc.lifecycle.off import Off, What, entry_of, switch_off, switch_on
 from reflexarc.steps.errors import ConfigError, ReflexarcError
 from reflexarc.store.place import make_private, state_dir
-
-_WAIT_S = 3.0
-_ASK_S = 1.0
 
 _target = click.option("--tool", help="Only this tool.")
 _reflex = click.option("--reflex", help="Only this reflex: its file, or its route's path.")
@@ -42,7 +33,7 @@ def off(tool: str | None, reflex: str | None, why: str, state: Path | None, as_j
     stays off over restarts, until `reflexarc on`."""
     what, name = _what(tool, reflex)
     directory = make_private(state_dir(state))
-    entry = entry_of(what, name, time.time(), _who(), why)
+    entry = entry_of(what, name, time.time(), user(), why)
     try:
         now = switch_off(directory, entry)
     except OSError as error:
@@ -63,7 +54,7 @@ def on(tool: str | None, reflex: str | None, state: Path | None, as_json: bool) 
     what, name = _what(tool, reflex)
     directory = state_dir(state)
     try:
-        now = switch_on(directory, what, name, time.time(), _who())
+        now = switch_on(directory, what, name, time.time(), user())
     except OSError as error:
         raise ReflexarcError(f"off.json in {directory} cannot be written: {error}") from error
     shown = "everything" if what == "all" else f"{what} {name}"
@@ -84,35 +75,21 @@ def _what(tool: str | None, reflex: str | None) -> tuple[What, str]:
     return ("reflex", reflex) if reflex is not None else ("all", "")
 
 
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown user"
-
-
 def _say(
     directory: Path, now: Off, seen: Callable[[list[dict[str, Any]]], bool], said: str,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Waits until every gateway that runs here says that it has seen it."""
-    deadline_s = time.monotonic() + _WAIT_S
-    waiting = {one.pid: one for one in running_gateways(directory)}
-    confirmed: list[RunningGateway] = []
-    while waiting and time.monotonic() < deadline_s:
-        for one in list(waiting.values()):
-            answer = _asked(one)
-            if answer is not None and seen(answer):
-                confirmed.append(waiting.pop(one.pid))
-        if waiting:
-            time.sleep(0.05)
+    confirmed, silent = confirmations(
+        directory, lambda said: "off" in said and seen(_entries(said))
+    )
     if as_json:
         click.echo(
             msgspec.json.encode(
                 {
                     "off": now.entries,
                     "confirmed": confirmed,
-                    "silent": list(waiting.values()),
+                    "silent": silent,
                 }
             ).decode()
         )
@@ -120,48 +97,15 @@ def _say(
         click.echo(f"{said} ({directory})")
         for one in confirmed:
             click.echo(f"  {one.url} (pid {one.pid}) has taken it over")
-        if not confirmed and not waiting:
+        if not confirmed and not silent:
             click.echo("  no gateway of this directory runs; the next one will find it")
         still = [str(entry) for entry in now.entries]
         click.echo(f"  off now: {', '.join(still)}" if still else "  nothing is off now")
-    if waiting:
-        silent = ", ".join(f"{one.url} (pid {one.pid})" for one in waiting.values())
-        raise ReflexarcError(
-            f"written, but {silent} did not confirm it within {_WAIT_S:g} s; if it still answers "
-            "requests it reads the file a few times a second, else stop the process"
-        )
+    refuse_silence(silent)
 
 
-def _asked(gateway: RunningGateway) -> list[dict[str, Any]] | None:
-    connection = _connection(gateway)
-    try:
-        connection.connect()
-        if isinstance(connection.sock, ssl.SSLSocket):
-            shown = connection.sock.getpeercert(binary_form=True) or b""
-            if hashlib.sha256(shown).hexdigest() != gateway.certificate_sha256:
-                return None
-        connection.request("GET", "/admin/state")
-        said = json.loads(connection.getresponse().read())
-    except (OSError, http.client.HTTPException, ValueError):
-        return None
-    finally:
-        connection.close()
-    return cast("list[dict[str, Any]]", said.get("off"))
-
-
-def _connection(gateway: RunningGateway) -> http.client.HTTPConnection:
-    """Straight to it: a proxy of the environment is not for this machine."""
-    url = yarl.URL(gateway.url)
-    host, port = url.host or "", url.port or 0
-    if url.scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=_ASK_S)
-    # A certificate is made out to the name that clients use, and its authority may be unknown
-    # here: neither can be verified over an address of this machine. What is verified instead is
-    # that it is the very one this gateway put into the state directory, which only its user writes.
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return http.client.HTTPSConnection(host, port, timeout=_ASK_S, context=context)
+def _entries(said: dict[str, Any]) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", said["off"])
 
 
 def _lists(entries: list[dict[str, Any]], what: str, name: str) -> bool:

@@ -1,4 +1,5 @@
-"""`reflexarc reflex`: what a reflex holds, and whether something stands in it that should not."""
+"""`reflexarc reflex`: what a reflex holds, whether something stands in it that should not, and what
+it may do."""
 
 import json
 from pathlib import Path
@@ -7,6 +8,15 @@ from typing import Any
 import click
 
 from reflexarc.cli.agreement import ITSELF, cell_with_itself, with_itself
+from reflexarc.cli.reflex_life import (
+    demote_command,
+    list_command,
+    promote_command,
+    rollback_command,
+    show_standing,
+    standing_of,
+)
+from reflexarc.cli.store import state_option
 from reflexarc.cli.tables import json_option, out, table, write_json
 from reflexarc.reflex import Reflex
 from reflexarc.reflex.scan import Finding, scan_patterns, scan_values
@@ -18,7 +28,11 @@ _FILE = click.Path(exists=True, dir_okay=False)
 
 @click.group()
 def command() -> None:
-    """What a reflex holds, and whether something stands in it that should not."""
+    """What a reflex holds, whether something stands in it that should not, and what it may do."""
+
+
+for _one in (list_command, promote_command, demote_command, rollback_command):
+    command.add_command(_one)
 
 
 @command.command()
@@ -61,10 +75,13 @@ def _lines(path: str | None) -> list[str]:
 
 @command.command()
 @click.argument("file", type=_FILE)
+@state_option
 @json_option
-def show(file: str, json_path: str | None) -> None:
-    """Show what a reflex was learned from, its certificates, its tools and its constants."""
+def show(file: str, state: Path | None, json_path: str | None) -> None:
+    """Show what a reflex was learned from, its certificates, tools and constants, and what it may
+    do."""
     reflex = Reflex.load(file)
+    standing = standing_of(file, state)
     found: dict[tuple[str, str], tuple[Any, float]] = {}
     for member in reflex.members:
         for tool in member.predictor.sources.tools:
@@ -84,6 +101,7 @@ def show(file: str, json_path: str | None) -> None:
             ],
             "unfamiliar_share": looks.flagged,
             "situations": len(reflex.recall),
+            "standing": standing,
         },
     )
     if json_path == "-":
@@ -115,3 +133,5 @@ def show(file: str, json_path: str | None) -> None:
     if constants:
         shown = [(name, str(value)[:60], f"{share:.0%}") for name, value, share in constants]
         console.print(table("Constants", ("argument", "value", "of the tasks"), shown))
+    if standing is not None:
+        show_standing(standing)

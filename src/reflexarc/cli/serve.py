@@ -10,6 +10,7 @@ import msgspec
 
 from reflexarc.gateway.app import Gateway
 from reflexarc.gateway.config import (
+    ACTING_MODES,
     DEFAULT_MAX_ERROR,
     DEFAULT_PORT,
     EMBEDDED,
@@ -54,8 +55,9 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 @click.option(
     "--mode",
     default=None,
-    type=click.Choice(["off", "shadow", "live"]),
-    help="off: only pass on; shadow: compare, never act; live: act.  [default: shadow]",
+    type=click.Choice(["off", "shadow", "managed", "live"]),
+    help="off: only pass on; shadow: compare, never act; managed: act once promoted; live: act.  "
+    "[default: shadow]",
 )
 @click.option(
     "--max-error",
@@ -84,7 +86,7 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
     "--audit",
     default=None,
     type=click.FloatRange(0, 1),
-    help="live: ask System 2 as well for this share of the acts.  [default: 0.02]",
+    help="Ask System 2 as well for this share of the acts.  [default: adaptive]",
 )
 @click.option(
     "--state",
@@ -204,7 +206,7 @@ def _say(gateway: Gateway, base: str, engine: Embedded | None) -> None:
         reflex = route.reflex or "no reflex"
         if route.path in gateway.system1.unusable:
             reflex = "WITHOUT SYSTEM 1: the reflex cannot be used, see the message above"
-        bound = f", error at most {route.max_error:g}" if route.mode == "live" else ""
+        bound = f", error at most {route.max_error:g}" if route.mode in ACTING_MODES else ""
         is_local = engine is not None and route.upstream == engine.base_url
         upstream = f"{MODEL}, run here" if is_local else route.upstream
         click.echo(f"  {base}{route.path} -> {upstream}  [{route.mode}{bound}] {reflex}")

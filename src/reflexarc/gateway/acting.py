@@ -13,8 +13,10 @@ from reflexarc.gateway.frames import Decided
 from reflexarc.gateway.health import Health
 from reflexarc.gateway.labels import own_request_id
 from reflexarc.gateway.recorder import Recorder
+from reflexarc.gateway.standings import StandingDesk
 from reflexarc.gateway.switch import Switch
 from reflexarc.lifecycle.off import OffEntry
+from reflexarc.lifecycle.standing import Demotion
 from reflexarc.store.records import TrailEntry
 
 
@@ -28,11 +30,14 @@ class Acting:
         clock_s: Callable[[], float],
         switch_of: Callable[[Callable[..., None]], Switch],
         secret: bytes,
+        standings_of: Callable[[Callable[[Demotion], None]], StandingDesk],
         unix_time: Callable[[], float] = time.time,
     ) -> None:
         self.recorder = recorder
         self.health = Health(clock_s, self._health_changed)
         self.switch = switch_of(self._switched)
+        self.standings = standings_of(self._demoted)
+        self.demotions = 0
         self._gateway = gateway
         self._secret = secret
         self._unix_time = unix_time
@@ -47,7 +52,11 @@ class Acting:
             return "off:health"
         if not self.recorder.well:
             return "store_down"
-        return None
+        return self.standings.why_none(route)
+
+    def why_not_this(self, route: Route, decided: Decided) -> str | None:
+        """The same for a decision that would act."""
+        return self.why_not(route, decided.tool) or self.standings.why_not(route, decided)
 
     def acted(self, route: str, decided: Decided, tenant: str, request_id: bytes) -> None:
         """Written before the act, or the partial, is sent: none without its entry."""
@@ -91,6 +100,20 @@ class Acting:
                 who=who,
                 evidence={"gateway": self._gateway, **evidence},
             )
+        )
+
+    def _demoted(self, demotion: Demotion) -> None:
+        self.demotions += 1
+        standing = demotion.standing
+        self.note(
+            "demote",
+            standing.by,
+            {
+                "artifact": demotion.artifact,
+                "scope": standing.scope,
+                "version": demotion.digest,
+                "why": standing.why,
+            },
         )
 
     def _switched(self, off: tuple[OffEntry, ...], on: tuple[OffEntry, ...], on_by: str) -> None:

@@ -67,6 +67,8 @@ def admin_routes(
             "health": acting.health.why_off or "ok",
             "recorder": acting.recorder.why_unwell or "ok",
             "trail_waiting": acting.recorder.unwritten,
+            "standing": acting.standings.shown(),
+            "standing_seen_ns": acting.standings.seen_ns,
             "routes": modes(),
         }
 

@@ -33,21 +33,21 @@ from reflexarc.gateway.asgi import (
 from reflexarc.gateway.auditing import Auditor
 from reflexarc.gateway.chat_route import ChatDesk
 from reflexarc.gateway.cold import cold_routes
-from reflexarc.gateway.config import GatewayConfig
+from reflexarc.gateway.config import ACTING_MODES, GatewayConfig
 from reflexarc.gateway.doors import Door, Doors
 from reflexarc.gateway.forwarding import Exchange, Forwarder
-from reflexarc.gateway.frames import Native, NativeReply, Observed
+from reflexarc.gateway.frames import Observed
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import RequestIds, own_headers
 from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.native_door import NativeDoor
 from reflexarc.gateway.recorder import Recorder, RecorderLimits
 from reflexarc.gateway.setting_up import recorder_setup, system1_setup
+from reflexarc.gateway.standings import StandingDesk
 from reflexarc.gateway.state import Tested, open_state
 from reflexarc.gateway.switch import Switch
 from reflexarc.gateway.system1 import System1
 from reflexarc.gateway.tls import upstream_context
-from reflexarc.gateway.told import told
-from reflexarc.gateway.unanswered import plain_escalation
 from reflexarc.gateway.warming import warm_up
 from reflexarc.gateway.watching import Watch
 from reflexarc.steps.errors import InputError, ReflexarcError
@@ -94,7 +94,9 @@ class Gateway:
         self.state = open_state(config.state, variables)
         hidden = tuple(route.api_key_env for route in config.route if route.api_key_env)
         self.system1 = System1(
-            system1_setup(config, loader, self.state.secret),
+            lambda: system1_setup(
+                config, loader, self.state.secret, self.acting.standings.standby()
+            ),
             config.system1,
             clock_s,
             self._system1_trouble,
@@ -114,6 +116,9 @@ class Gateway:
             clock_s,
             lambda on_change: Switch(self.state.directory, time.time, on_change),
             self.state.secret,
+            lambda on_demotion: StandingDesk(
+                self.state.directory, config.route, clock_s, on_demotion
+            ),
         )
         self._tested = Tested(self.state.directory)
         self._watch = Watch(
@@ -124,12 +129,14 @@ class Gateway:
             self.recorder,
             [route.reflex for route in config.route if route.reflex is not None],
             clock_s,
-            lambda taken: self.acting.note("reload", "reflexarc", {"taken_over": taken}),
+            self.acting.standings,
+            self._reloaded,
         )
         self.metrics.watch_system1(lambda: self.system1.state == "up")
         self.metrics.watch_acting(
             lambda: self.recorder.well,
             lambda: len(self.acting.switch.off.entries) + bool(self.acting.health.why_off),
+            lambda: self.acting.demotions,
         )
         self._cold = cold_routes(
             self.system1,
@@ -147,7 +154,9 @@ class Gateway:
         """Opens the transport, starts System 1 and the recorder. What of these fails is done
         without: requests go to System 2."""
         await self.recorder.start()
+        self.acting.standings.look()
         await self.system1.start()
+        await self.acting.standings.adopt(self.system1.digests)
         await self.recorder.heard(_RECORDER_READY_S)
         transport = Transport(self.config.timeouts, self._clock_s, self._upstream_tls)
         await warm_up(transport, self.config.route)
@@ -180,6 +189,7 @@ class Gateway:
         if self._transport is not None:
             await self._transport.close()
         self._keeper.close()
+        await self.acting.standings.close()
         self.acting.note("stop", "reflexarc", {"pid": os.getpid()})
         await self.recorder.close()
 
@@ -194,10 +204,17 @@ class Gateway:
                 "canary": route.canary,
                 "audit": route.audit,
                 "record": route.record,
-                "may_not_act": "mode" if route.mode != "live" else self.acting.why_not(route),
+                "may_not_act": "mode"
+                if route.mode not in ACTING_MODES
+                else self.acting.why_not(route),
             }
             for route in self.config.route
         ]
+
+    async def _reloaded(self, taken: bool) -> None:
+        if taken:
+            await self.acting.standings.adopt(self.system1.digests)
+        self.acting.note("reload", "reflexarc", {"taken_over": taken})
 
     def _system1_trouble(self, kind: str) -> None:
         self.metrics.trouble(kind)
@@ -291,47 +308,13 @@ class Gateway:
     async def _native(self, arrival: Arrival) -> int:
         if self._chat is None:
             raise ReflexarcError("the gateway is asked before it was started")
-        off = told(arrival.headers).off
         body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
-        request = Native(
-            arrival.number,
-            self._chat.tenant(arrival.headers),
-            {route.path: route.max_error for route in self.config.route},
-            {
-                route.path: reason
-                for route in self.config.route
-                if (reason := "off:header" if off else self.acting.why_not(route)) is not None
-            },
-            self.acting.switch.off.tools,
+        door = NativeDoor(
+            self.config, self.system1, self.acting, self.metrics, self._chat, self._clock_s
         )
-        got = await self.system1.ask_native(request, body)
-        if got is None:
-            reason = self._chat.without_decision()
-            status, reply = plain_escalation(body, reason, self._since_ms(arrival.began_s))
-        else:
-            if got[0].failed:
-                self.metrics.trouble("error")
-                status, reply = plain_escalation(
-                    body, got[0].reason, self._since_ms(arrival.began_s)
-                )
-            else:
-                status, reply = got[0].status, got[1]
-                if got[0].acted is not None:
-                    status, reply = self._acted(arrival, request, got[0], body, reply)
+        status, reply = await door.answer(arrival, body)
         await self._answer(arrival, status, reply)
         return status
-
-    def _acted(
-        self, arrival: Arrival, request: Native, said: NativeReply, body: bytes, reply: bytes
-    ) -> tuple[int, bytes]:
-        """What was switched off since it was asked is off; else it is written down first."""
-        acted = said.acted
-        route = next(route for route in self.config.route if route.path == said.reflex)
-        reason = self.acting.why_not(route, acted.tool if acted is not None else "")
-        if reason is not None or acted is None:
-            return plain_escalation(body, str(reason), self._since_ms(arrival.began_s))
-        self.acting.acted(route.path, acted, request.tenant.hex(), arrival.request_id)
-        return said.status, reply
 
     async def _answer(
         self, arrival: Arrival, status: int, body: bytes, more: Sequence[tuple[bytes, bytes]] = ()

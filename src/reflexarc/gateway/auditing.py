@@ -29,9 +29,14 @@ class Auditor:
         self._on_answer = on_answer
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no further audit can begin now."""
+        return len(self._tasks) >= _MAX_AT_ONCE
+
     def ask(self, number: int, exchange: Exchange) -> bool:
         """False where too many are at work already."""
-        if len(self._tasks) >= _MAX_AT_ONCE:
+        if self.is_full:
             return False
         task = asyncio.get_running_loop().create_task(self._ask(number, exchange))
         self._tasks.add(task)

@@ -26,6 +26,8 @@ from reflexarc.upstream import forwarded_request_headers
 from reflexarc.wire.tool_choice import with_tool_choice
 
 _HAND_OVER_AFTER_S = 0.002
+_IN_DOUBT = frozenset({"audits_unanswered", "in_doubt", "audits_busy"})
+"""Reasons of an escalation that is as good as an audit: System 2 shows whether it was right."""
 
 
 class Asked(NamedTuple):
@@ -64,7 +66,7 @@ class ChatDesk:
         self._clock_s = clock_s
         self._tenant_key = tenant_key
         self._tested = tested
-        self.comparing = Comparing(system1, keeper, metrics)
+        self.comparing = Comparing(system1, keeper, metrics, acting.standings)
         self.auditor = auditor_of(self.comparing.audit_answered)
         # Upstreams that refused a forced tool_choice: they are not asked again.
         self._not_forcible: set[str] = set()
@@ -167,15 +169,24 @@ class ChatDesk:
     async def _live(self, asked: Asked, arrival: Arrival) -> int:
         route, exchange = asked.route, asked.exchange
         decided, answer, reason = await self._decide_in_time(asked)
+        in_doubt: Decided | None = None
+        if decided is not None:
+            self._acting.standings.decided(route, asked.tenant, decided)
         if decided is not None and decided.action == "act" and answer:
-            # What was switched off since it was asked is off.
-            obstacle = self._acting.why_not(route, decided.tool)
+            # What was switched off or demoted since it was asked is off.
+            obstacle = self._acting.why_not_this(route, decided)
+            share = self._acting.standings.share(route, decided) if obstacle is None else 0.0
+            audited = decided.draw < share
+            if audited and self.auditor.is_full:
+                obstacle = "audits_busy"
             if obstacle is None:
-                return await self._act(asked, decided, answer, arrival)
+                decided = msgspec.structs.replace(decided, audit=audited)
+                return await self._act(asked, decided, answer, arrival, share)
+            in_doubt = decided if obstacle in _IN_DOUBT else None
             decided = msgspec.structs.replace(decided, action="escalate", reason=obstacle)
         if decided is not None and decided.action == "partial":
             forced = with_tool_choice(exchange.body or b"", decided.tool)
-            obstacle = self._acting.why_not(route, decided.tool)
+            obstacle = self._acting.why_not_this(route, decided)
             if obstacle is None and (forced is None or route.upstream in self._not_forcible):
                 obstacle = "partial_refused"
             if obstacle is None and forced is not None:
@@ -185,19 +196,23 @@ class ChatDesk:
             self._escalate(route, exchange, reason)
         else:
             self._count(route, (decided, answer))
-            exchange.label = _fixed(decision_label("live", decided))
+            exchange.label = _fixed(decision_label(route.mode, decided))
         exchange.copy = Copy(self._limits.observed_bytes)
         status = await self._forwarder.forward(exchange, arrival)
         self._keep(asked, status, decided, reason)
         if decided is not None:
-            self.comparing.show(asked.number, route.path, status, exchange.copy)
+            self.comparing.show(asked.number, route.path, status, exchange.copy, in_doubt=in_doubt)
         return status
 
-    async def _act(self, asked: Asked, decided: Decided, answer: bytes, arrival: Arrival) -> int:
+    async def _act(
+        self, asked: Asked, decided: Decided, answer: bytes, arrival: Arrival, share: float
+    ) -> int:
+        """`share`: the probability with which it had to be audited."""
         route, exchange = asked.route, asked.exchange
         self._count(route, (decided, answer))
-        exchange.label = _fixed(decision_label("live", decided))
+        exchange.label = _fixed(decision_label(route.mode, decided))
         self._acting.acted(route.path, decided, asked.tenant.hex(), exchange.request_id)
+        self._acting.standings.acted(route, decided, share)
         total_ms = (self._clock_s() - exchange.began_s) * 1e3
         own = own_headers(
             exchange.request_id,
@@ -227,7 +242,7 @@ class ChatDesk:
         exchange.forced = forced
         exchange.copy = Copy(self._limits.observed_bytes)
         exchange.label = lambda: decision_label(
-            "live", refused if exchange.forced_refused else decided
+            route.mode, refused if exchange.forced_refused else decided
         )
         self._acting.acted(route.path, decided, asked.tenant.hex(), exchange.request_id)
         status = await self._forwarder.forward(exchange, arrival)
@@ -257,14 +272,14 @@ class ChatDesk:
         route = asked.route
         return Decide(
             id=asked.number,
-            reflex=route.path,
+            reflex=self._acting.standings.source(route),
             tenant=asked.tenant,
             respond=respond,
             max_error=route.max_error,
             expires_s=asked.exchange.began_s + route.deadline_ms / 1e3 if respond else 0.0,
             session=asked.told.session,
             canary=route.canary,
-            audit=route.audit,
+            writes=self._acting.standings.writes(route) if respond else (),
             tested=self._tested(route),
             thinking=self.comparing.thinking(route.path),
             partial=respond and route.partial == "force_tool_choice",

@@ -15,7 +15,9 @@ from reflexarc.steps.errors import ConfigError
 from reflexarc.store.records import Policy
 from reflexarc.upstream import Timeouts
 
-Mode = Literal["off", "shadow", "live"]
+Mode = Literal["off", "shadow", "managed", "live"]
+ACTING_MODES: tuple[Mode, ...] = ("managed", "live")
+"""In which System 1 may act."""
 DEFAULT_PORT = 8411
 DEFAULT_MAX_ERROR = 0.05
 EMBEDDED = "embedded"
@@ -47,15 +49,19 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `embedded`).
 
     `reflex` is the path of an artifact; without one the route only passes on. `mode`: `off` asks
-    System 1 nothing, `shadow` compares it with System 2, `live` lets it act within `max_error`.
-    `deadline_ms` bounds the wait for a decision in live mode. `api_key_env` names an environment
-    variable whose value replaces the client's key.
+    System 1 nothing, `shadow` compares it with System 2, `live` lets its reads act within
+    `max_error`, `managed` does so once they were promoted (`reflexarc reflex promote`); what was
+    demoted acts in neither. `promote`: whether a newly learned version that later sessions bear
+    out takes over by itself. `writes`: the tools whose writes may act, each with a certificate of
+    its own and a person who promoted it. `deadline_ms` bounds the wait for a decision.
+    `api_key_env` names an environment variable whose value replaces the client's key.
 
     `record`: what is kept of each step, by value (`full`), by keyed hash, or not at all. `canary`:
-    the share of sessions that live mode acts for. `audit`: the share of acts that System 2 is asked
-    about as well, to see that they still hold. `partial`: whether System 2 may be told which tool
-    to call where only free text is missing. `warm_connections`: opened to the upstream before the
-    first request. `price` is System 2's, for what steps cost.
+    the share of sessions that it acts for. `audit`: the share of acts that System 2 is asked
+    about as well, to see that they still hold: `adaptive` (docs/lifecycle.md) or a fixed one.
+    `partial`: whether System 2 may be told which tool to call where only free text is missing.
+    `warm_connections`: opened to the upstream before the first request. `price` is System 2's,
+    for what steps cost.
     """
 
     upstream: str
@@ -68,7 +74,9 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     api_key_env: str | None = None
     record: Policy = "hashed"
     canary: float = 1.0
-    audit: float = 0.02
+    audit: float | Literal["adaptive"] = "adaptive"
+    promote: Literal["by_hand", "automatic"] = "by_hand"
+    writes: tuple[str, ...] = ()
     partial: Literal["off", "force_tool_choice"] = "off"
     effects: dict[str, Effect] = {}
     warm_connections: int = 0
@@ -206,8 +214,10 @@ def checked(config: GatewayConfig, where: str) -> GatewayConfig:
         _check_ranges(route, here, "")
         if route.price is not None:
             _check_ranges(route.price, here, "price.")
-        if route.mode == "live" and route.reflex is None:
-            raise ConfigError(f"{here}: mode live needs a reflex")
+        if route.mode in ACTING_MODES and route.reflex is None:
+            raise ConfigError(f"{here}: mode {route.mode} needs a reflex")
+        if len(set(route.writes)) < len(route.writes) or not all(route.writes):
+            raise ConfigError(f"{here}: writes names tools, each once")
     if not 0 <= config.port <= 65535:
         raise ConfigError(f"{where}: port must be from 0 to 65535, not {config.port}")
     if not config.host or config.host != config.host.strip():
@@ -223,7 +233,7 @@ def _check_ranges(values: msgspec.Struct, here: str, prefix: str) -> None:
         if name in _RANGES:
             low, high = _RANGES[name]
             value = getattr(values, name)
-            if value is not None and not low <= value <= high:  # a NaN is in no range
+            if isinstance(value, float | int) and not low <= value <= high:  # a NaN is in no range
                 raise ConfigError(
                     f"{here}: {prefix}{name} must be from {low} to {high}, not {value}"
                 )

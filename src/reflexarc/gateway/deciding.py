@@ -5,7 +5,7 @@ where a reflex does: its caller turns that into an escalation.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -44,6 +44,7 @@ class Judged(msgspec.Struct, frozen=True):
     admission: Admission
     conversation: Conversation | None = None
     tools: Tools | None = None
+    session: bytes = b""
 
 
 class Decider:
@@ -90,6 +91,7 @@ class Decider:
             max_error=decision.guarantee.max_error if decision.guarantee else 0.0,
             stream=judged.admission.stream,
             decide_ms=(self._clock_s() - began_s) * 1e3,
+            session=judged.session,
         )
         answers = acts and request.respond
         self._observing.remember(
@@ -108,6 +110,7 @@ class Decider:
                 reflex=loaded.digest.hex(),
                 call=call_digest(call.name, call.arguments),
                 guarantee=decision.guarantee,
+                writes=is_write(decision, loaded),
             ), b""
         if call is None or not acts or not request.respond:
             return decided, b""
@@ -125,7 +128,8 @@ class Decider:
             reflex=loaded.digest.hex(),
             call=call_digest(call.name, call.arguments),
             guarantee=decision.guarantee,
-            audit=self._draw(b"audit", turn.key.encode()) < request.audit,
+            writes=is_write(decision, loaded),
+            draw=self._draw(b"audit", turn.key.encode()),
             prompt_tokens=turn.prompt_tokens,
         )
         if judged.admission.stream:
@@ -150,6 +154,11 @@ class Decider:
         """In [0, 1), the same for the same, and not to be foreseen without the secret."""
         digest = hashlib.blake2b(of, key=self._setup.secret[:64], person=what, digest_size=8)
         return int.from_bytes(digest.digest(), "big") / 2**64
+
+    def _named(self, request: Decide, session: bytes) -> bytes:
+        """Stands for a session of a tenant, and tells nobody which."""
+        key = self._setup.secret[:64]
+        return hashlib.blake2b(request.tenant + session, key=key, digest_size=8).digest()
 
     def _judged(self, request: Decide, loaded: Loaded, body: bytes) -> Judged:
         try:
@@ -180,13 +189,16 @@ class Decider:
             model=admission.model, max_error=request.max_error, partials=request.partial,
         )  # fmt: skip
         self.conversations.keep(request.tenant, request.reflex, conversation)
+        session = (request.session or "").encode() or conversation.opening
         if decision.action != "escalate":
-            reason = self._obstacle(decision, tools, conversation, admission.max_tokens)
+            reason = self._obstacle(
+                decision, tools, conversation, admission.max_tokens, request.writes
+            )
             if reason is None:
-                reason = self._not_here(request, admission, conversation)
+                reason = self._not_here(request, admission, conversation, session)
             if reason is not None:
                 decision = msgspec.structs.replace(decision, action="escalate", reason=reason)
-        return Judged(decision, admission, conversation, tools)
+        return Judged(decision, admission, conversation, tools, self._named(request, session))
 
     def decision(
         self,
@@ -212,25 +224,37 @@ class Decider:
             partials=partials,
         )
 
-    def obstacle(self, decision: Decision, tools: Tools, conversation: Conversation) -> str | None:
-        """Why a call the reflex would make is not made by anyone, were it to fit its schema."""
+    def obstacle(
+        self,
+        decision: Decision,
+        tools: Tools,
+        conversation: Conversation,
+        writes: Collection[str] = (),
+    ) -> str | None:
+        """Why a call the reflex would make is not made by anyone, were it to fit its schema;
+        `writes` names the tools whose writes may be."""
         call = decision.call
         if call is None:
             return "no_candidate"
         spec = tools.get(call.name)
         if spec is None:
             return "unseen_tools"
-        if spec.effect in ("write", "think"):
+        if spec.effect == "think" or (spec.effect == "write" and call.name not in writes):
             return "side_effect"
         if conversation.acts_in_a_row >= self._setup.max_consecutive_acts:
             return "act_cap"
         return None
 
     def _obstacle(
-        self, decision: Decision, tools: Tools, conversation: Conversation, max_tokens: int | None
+        self,
+        decision: Decision,
+        tools: Tools,
+        conversation: Conversation,
+        max_tokens: int | None,
+        writes: Collection[str],
     ) -> str | None:
         """Why a chat request is not answered with the call the reflex would make."""
-        reason = self.obstacle(decision, tools, conversation)
+        reason = self.obstacle(decision, tools, conversation, writes)
         call = decision.call
         if reason is not None or call is None:
             return reason
@@ -245,7 +269,7 @@ class Decider:
         return None
 
     def _not_here(
-        self, request: Decide, admission: Admission, conversation: Conversation
+        self, request: Decide, admission: Admission, conversation: Conversation, session: bytes
     ) -> str | None:
         """Why a call that could be made is left to System 2 on this route, in this session."""
         thinks = (
@@ -256,10 +280,18 @@ class Decider:
         if thinks and admission.model not in request.tested:
             # A turn of System 1 holds no thinking, and none is ever made up.
             return "thinking"
-        session = (request.session or "").encode() or conversation.opening
         if request.canary < 1 and self._draw(b"canary", request.tenant + session) >= request.canary:
             return "canary"
         return None
+
+
+def is_write(decision: Decision, loaded: Loaded) -> bool:
+    """Whether a call that would act is more than a read, by its certificate or by what is known of
+    its tool."""
+    scope = decision.guarantee.scope if decision.guarantee is not None else ""
+    effects: Mapping[str, str] = getattr(loaded.reflex, "effects", {})
+    tool = decision.call.name if decision.call is not None else ""
+    return "writes" in scope.split(":")[0].split() or effects.get(tool, "read") != "read"
 
 
 def call_digest(name: str, arguments: dict[str, Any]) -> str:

@@ -20,12 +20,14 @@ DEFAULT_LOADER = "reflexarc.reflex:Reflex.load"
 class ReflexSource(msgspec.Struct, frozen=True):
     """Where a reflex comes from, and the effects declared for its tools. `loader` is the dotted
     path `module:name` of what turns `path` into one; anything but the default is for tests of
-    reflexes that misbehave."""
+    reflexes that misbehave. `standby`: held ready for a rollback; done without where it cannot be
+    loaded."""
 
     name: str
     path: str
     loader: str = DEFAULT_LOADER
     effects: dict[str, Effect] = {}
+    standby: bool = False
 
 
 class Setup(msgspec.Struct, frozen=True, tag=True):
@@ -50,7 +52,7 @@ class Decide(msgspec.Struct, frozen=True, tag=True):
     never); it is a reading of `time.perf_counter`, which processes of one machine share.
 
     `session` names the conversation where the client did. Of all sessions the share `canary` may
-    be acted for, of all acts the share `audit` is put to System 2 too. `tested` names the models
+    be acted for. `writes` names the tools whose writes may act. `tested` names the models
     whose provider takes turns without thinking between turns with it. `partial`: where only free
     text is missing, say so."""
 
@@ -62,7 +64,7 @@ class Decide(msgspec.Struct, frozen=True, tag=True):
     expires_s: float = 0.0
     session: str | None = None
     canary: float = 1.0
-    audit: float = 0.0
+    writes: tuple[str, ...] = ()
     tested: tuple[str, ...] = ()
     thinking: tuple[str, ...] = ()
     partial: bool = False
@@ -80,26 +82,32 @@ class Observe(msgspec.Struct, frozen=True, tag=True):
 class Native(msgspec.Struct, frozen=True, tag=True):
     """A body of the native endpoint. `max_errors`: by reflex, the largest error it may ask for,
     and what counts where it names none; `may_not`: by reflex, why it may not act now; `tools_off`
-    are switched off for all."""
+    are switched off for all; `sources`: by reflex, the version that answers for it, where it is not
+    the one of that name."""
 
     id: int
     tenant: bytes
     max_errors: dict[str, float]
     may_not: dict[str, str] = {}
     tools_off: tuple[str, ...] = ()
+    sources: dict[str, str] = {}
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
-    """Reflexes are loaded. `unusable` says of the others why they are not."""
+    """Reflexes are loaded: `digests` of their files by name. `unusable` says of the others why they
+    are not."""
 
     unusable: dict[str, str] = {}
+    digests: dict[str, str] = {}
 
 
 class Decided(msgspec.Struct, frozen=True, tag=True):
     """The body is the answer's bytes if asked for and `action` is act. `failed`: the reflex
     raised, and the decision is an escalation for that reason. Of an act: `key` stands for request
     and reflex (the call's id is cut from it), `reflex` is the artifact's digest, `call` the digest
-    of tool and arguments, `audit` whether System 2 is to be asked as well."""
+    of tool and arguments, `writes` whether the call is more than a read. `draw`, in [0, 1), decides
+    with the share of audits on `audit`: whether System 2 is to be asked as well. `session` stands
+    for the conversation."""
 
     id: int
     action: Literal["act", "partial", "escalate"]
@@ -116,6 +124,9 @@ class Decided(msgspec.Struct, frozen=True, tag=True):
     guarantee: Guarantee | None = None
     audit: bool = False
     prompt_tokens: int = 0
+    writes: bool = False
+    draw: float = 1.0
+    session: bytes = b""
 
 
 class Observed(msgspec.Struct, frozen=True, tag=True):

@@ -12,6 +12,8 @@ Grammar of `x-reflexarc-decision`, items separated by `; `, the first one the ro
                                                      of the request it was sent is changed
     live; escalate; REASON                           answered by System 2
 
+Where the route's mode is managed, that stands in place of live.
+
 TOOL and REASON are cut to 120 characters and then percent-encoded outside `A-Za-z0-9_.:/-`: clients
 choose them, and must be able to read the head they come back in.
 """
@@ -19,6 +21,7 @@ choose them, and must be able to read the head they come back in.
 import re
 from urllib.parse import quote
 
+from reflexarc.gateway.config import ACTING_MODES
 from reflexarc.gateway.frames import Decided
 
 MAX_NAME_CHARS = 120
@@ -56,7 +59,7 @@ def decision_label(mode: str, decided: Decided | None) -> bytes:
     if decided.action == "escalate":
         return escalation_label(mode, decided.reason)
     label = f"{mode}; {decided.action}; {_quoted(decided.tool)}; {decided.confidence:.2f}"
-    if mode == "live" and decided.action == "act":
+    if mode in ACTING_MODES and decided.action == "act":
         label += f"; max_error={decided.max_error:g}"
     return label.encode()
 

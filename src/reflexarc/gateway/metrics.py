@@ -66,6 +66,11 @@ class Metrics:
             "What is switched off now: entries of the switch, and 1 for an unhealthy process.",
             registry=self._registry,
         )
+        self._demotions = Gauge(
+            "reflexarc_demotions",
+            "Scopes that this process demoted since it began, by audits or changes.",
+            registry=self._registry,
+        )
         self._trouble = Counter(
             "reflexarc_system1_trouble",
             "System 1 did not decide: error, deadline, hang, died, busy, down, artifact; restarts.",
@@ -161,9 +166,15 @@ class Metrics:
     def watch_system1(self, is_up: Callable[[], bool]) -> None:
         self._system1_up.set_function(lambda: float(is_up()))
 
-    def watch_acting(self, recorder_up: Callable[[], bool], off: Callable[[], int]) -> None:
+    def watch_acting(
+        self,
+        recorder_up: Callable[[], bool],
+        off: Callable[[], int],
+        demotions: Callable[[], int],
+    ) -> None:
         self._recorder_up.set_function(lambda: float(recorder_up()))
         self._off.set_function(lambda: float(off()))
+        self._demotions.set_function(lambda: float(demotions()))
 
     def text(self) -> bytes:
         """The exposition format, version 0.0.4."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from reflexarc.gateway.conversations import Conversation, TooLongError, chain
-from reflexarc.gateway.deciding import Decider, Loaded, act_key, call_digest
+from reflexarc.gateway.deciding import Decider, Loaded, act_key, call_digest, is_write
 from reflexarc.gateway.frames import Decided, Native, NativeReply, Setup
 from reflexarc.gateway.unanswered import plain_escalation
 from reflexarc.reflex.decision import Decision, Guarantee
@@ -93,7 +93,8 @@ class NativeDesk:
 
     def _acted(self, native: Native, name: str, answer: ReflexAnswer, body: bytes) -> Decided:
         """What the trail keeps of it."""
-        call, loaded, guarantee = answer.calls[0], self._decider.reflexes[name], answer.guarantee
+        call, guarantee = answer.calls[0], answer.guarantee
+        loaded = self._decider.reflexes[native.sources.get(name, name)]
         return Decided(
             id=native.id,
             action="partial" if answer.decision == "partial" else "act",
@@ -103,6 +104,7 @@ class NativeDesk:
             key=act_key(body, loaded),
             reflex=loaded.digest.hex(),
             call=call_digest(call.name, call.arguments),
+            max_error=guarantee.max_error if guarantee is not None else 0.0,
             guarantee=None
             if guarantee is None
             else Guarantee(
@@ -170,15 +172,16 @@ class NativeDesk:
     def _choose(
         self, native: Native, work: _Work, body: bytes, began_s: float, parsed_s: float
     ) -> tuple[ReflexAnswer, str]:
-        names = self._names(work.request)
+        names = self._names(native, work.request)
         name = ""
         conversation: Conversation | None = None
         decision = Decision("escalate", "no_reflex")
         loaded: Loaded | None = None
         context_s = decided_s = parsed_s
         for name in names:
-            loaded = self._decider.reflexes[name]
-            conversation = self._take(native.tenant, name, loaded, work)
+            source = native.sources.get(name, name)
+            loaded = self._decider.reflexes[source]
+            conversation = self._take(native.tenant, source, loaded, work)
             context_s = self._clock_s()
             decision = self._decider.decision(
                 loaded,
@@ -189,7 +192,7 @@ class NativeDesk:
                 alternatives=work.request.alternatives,
                 partials=True,
             )
-            self._decider.conversations.keep(native.tenant, name, conversation)
+            self._decider.conversations.keep(native.tenant, source, conversation)
             decided_s = self._clock_s()
             if decision.reason not in _NOT_MINE:
                 break
@@ -205,6 +208,8 @@ class NativeDesk:
             obstacle = None
             if conversation is not None:
                 obstacle = self._decider.obstacle(decision, work.tools, conversation)
+                if is_write(decision, loaded):
+                    obstacle = "side_effect"  # nobody would audit it
             if call.name in native.tools_off:
                 obstacle = "off:tool"
             obstacle = native.may_not.get(name, obstacle)
@@ -276,9 +281,9 @@ class NativeDesk:
             timing_ms=_timing(began_s, parsed_s, parsed_s, parsed_s, ended_s),
         )
 
-    def _names(self, request: ReflexRequest) -> list[str]:
-        """The reflexes to ask, in order."""
-        names = list(self._decider.reflexes)
+    def _names(self, native: Native, request: ReflexRequest) -> list[str]:
+        """The reflexes to ask, in order; versions held ready are none."""
+        names = [name for name in native.max_errors if name in self._decider.reflexes]
         if request.reflex is None:
             return names
         if request.reflex not in names:

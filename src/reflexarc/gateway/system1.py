@@ -51,11 +51,12 @@ class System1Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class System1:
-    """`on_trouble` hears of every failure, `on_observed` of every comparison."""
+    """`setup` says what a process is to load, each time one starts. `on_trouble` hears of every
+    failure, `on_observed` of every comparison."""
 
     def __init__(
         self,
-        setup: Setup,
+        setup: Callable[[], Setup],
         limits: System1Limits,
         clock_s: Callable[[], float],
         on_trouble: Callable[[Trouble], None],
@@ -65,6 +66,7 @@ class System1:
         self.state: State = "off"
         self.restarts = 0
         self.unusable: dict[str, str] = {}
+        self.digests: dict[str, str] = {}
         self._setup = setup
         self._limits = limits
         self._clock_s = clock_s
@@ -178,7 +180,8 @@ class System1:
         child = Child("reflexarc.gateway.worker", received, lost, self._hidden_variables)
         try:
             await child.launch()
-            child.write(frame(self._setup))
+            setup = self._setup()
+            child.write(frame(setup))
             said = await asyncio.wait_for(ready, self._limits.start_s)
             if said is None:
                 raise ArtifactError("System 1's process ended before it was ready")
@@ -195,11 +198,12 @@ class System1:
             for name, why in worse.items():
                 _log.error("route %s goes without System 1: %s", name, why)
         # A file that was taken away is not to be used any longer; a broken one is a mishap.
-        gone = {one.name for one in self._setup.reflexes if not Path(one.path).exists()}
+        gone = {one.name for one in setup.reflexes if not Path(one.path).exists()}
         if worse.keys() - gone and self.state == "up":
             await child.end()
             raise ArtifactError("; ".join(worse.values()))
         self.unusable = said.unusable
+        self.digests = said.digests
         return child
 
     async def reload(self) -> bool:

@@ -1,13 +1,14 @@
-"""What a gateway looks at a few times a second, beside its requests: the switch, its artifacts,
+"""What a gateway looks at a few times a second, beside its requests: switch, standings, artifacts,
 and whether its event loop still comes on time."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from reflexarc.gateway.health import Health
 from reflexarc.gateway.recorder import Recorder
+from reflexarc.gateway.standings import StandingDesk
 from reflexarc.gateway.state import Tested
 from reflexarc.gateway.switch import Switch
 from reflexarc.gateway.system1 import System1
@@ -20,7 +21,8 @@ _log = logging.getLogger("reflexarc.gateway")
 
 
 class Watch:
-    """`on_reload` hears whether changed artifacts were taken over."""
+    """`on_reload` hears whether changed artifacts, or other versions to hold ready, were taken
+    over."""
 
     def __init__(
         self,
@@ -31,7 +33,8 @@ class Watch:
         recorder: Recorder,
         artifacts: Sequence[str],
         clock_s: Callable[[], float],
-        on_reload: Callable[[bool], None],
+        standings: StandingDesk,
+        on_reload: Callable[[bool], Awaitable[None]],
     ) -> None:
         self._switch = switch
         self._health = health
@@ -40,7 +43,9 @@ class Watch:
         self._recorder = recorder
         self._paths = [Path(artifact) for artifact in artifacts]
         self._clock_s = clock_s
+        self._standings = standings
         self._on_reload = on_reload
+        self._standby: frozenset[str] = frozenset()
         self._seen: _Artifacts = self._look_at_artifacts()
         self._failed: _Artifacts | None = None
         self._task: asyncio.Task[None] | None = None
@@ -49,6 +54,7 @@ class Watch:
 
     def start(self) -> None:
         self._switch.look()
+        self._standby = frozenset(self._standings.standby())
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
     async def close(self) -> None:
@@ -72,6 +78,7 @@ class Watch:
     def _look(self, turn: int, late_s: float) -> None:
         self._health.late(late_s)
         self._switch.look()
+        self._standings.look()
         self._recorder.look()
         if turn % _ARTIFACTS_EVERY:
             return
@@ -84,17 +91,19 @@ class Watch:
 
     async def _take_over_artifacts(self) -> None:
         now = self._look_at_artifacts()
-        if now == self._seen or self._system1.state != "up":
+        standby = frozenset(self._standings.standby())
+        if (now == self._seen and standby == self._standby) or self._system1.state != "up":
             return
         taken = await self._system1.reload()
         if taken:
             self._seen = now
+            self._standby = standby
             self._failed = None
         elif self._failed != now:
             self._failed = now
         else:
             self._pause = _FAILED_PAUSE  # it was tried twice: rarely, then
-        self._on_reload(taken)
+        await self._on_reload(taken)
 
     def _look_at_artifacts(self) -> list[tuple[int, int, int] | None]:
         found: list[tuple[int, int, int] | None] = []

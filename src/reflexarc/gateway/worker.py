@@ -80,13 +80,16 @@ def _start(channel: socket.socket, setup: Setup) -> "_Answering":
         try:
             reflexes[source.name] = load(source)
         except (ReflexarcError, OSError) as error:
-            unusable[source.name] = str(error)
+            if source.standby:
+                _log.warning("%s cannot be held ready for a rollback: %s", source.path, error)
+            else:
+                unusable[source.name] = str(error)
     if hasattr(os, "nice"):
         os.nice(setup.niceness)
     answering = _Answering(Decider(reflexes, setup, time.perf_counter, time.time), setup)
     gc.collect()
     gc.freeze()  # what is loaded stays; collections need not look at it again
-    _send(channel, Ready(unusable))
+    _send(channel, Ready(unusable, {name: one.digest.hex() for name, one in reflexes.items()}))
     return answering
 
 

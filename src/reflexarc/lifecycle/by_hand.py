@@ -1,0 +1,162 @@
+"""What a person does to a reflex: promote, demote, roll back. Files and state change together,
+under one lock; each gives the state before and after."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from reflexarc.lifecycle.standing import (
+    ReflexState,
+    Standing,
+    Version,
+    checked_scope,
+    demoted,
+    promoted,
+)
+from reflexarc.lifecycle.standing_file import (
+    adopted,
+    change,
+    digest_of,
+    forget_versions,
+    keep,
+    kept,
+    name_of,
+)
+from reflexarc.reflex import Reflex
+from reflexarc.reflex.artifact import write_atomic
+from reflexarc.steps.errors import ArtifactError, ConfigError
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """`was` is None where the reflex was not known before."""
+
+    was: ReflexState | None
+    now: ReflexState
+
+
+def certified_scopes(reflex: Reflex) -> frozenset[str]:
+    """The scopes of a reflex that a certificate is about: `reads`, `writes:TOOL`."""
+    found: set[str] = set()
+    for one in reflex.card.certificates:
+        if one.threshold is not None:
+            scope = one.scope.removeprefix("recalled ")
+            found.add("reads" if scope.startswith("reads") else scope)
+    return frozenset(found)
+
+
+def promote(
+    directory: Path, artifact: Path, scope: str, by: str, why: str, now_unix_s: float
+) -> Changed:
+    """Makes a scope of the artifact at that path live. Raises `ArtifactError` for a file that is no
+    artifact, `ConfigError` for a scope that nothing is certified for, `OSError`."""
+    kind, tool = checked_scope(scope)
+    content = _content(artifact)
+    reflex = Reflex.from_bytes(content)
+    known = {row.name for row in reflex.card.tools if row.effect == kind[:-1]}
+    if tool and tool not in known:
+        raise ConfigError(
+            f"{artifact} knows no tool {tool} that {kind}; it knows "
+            f"{', '.join(sorted(known)) or 'none'}"
+        )
+    needed = scope if kind == "writes" else "reads"
+    certified = certified_scopes(reflex)
+    if needed not in certified:
+        raise ConfigError(
+            f"nothing of {artifact} is certified for {needed}, so nothing would act: "
+            f"{', '.join(sorted(certified)) or 'no scope'} is certified"
+        )
+
+    def changed(state: ReflexState | None) -> ReflexState:
+        now = adopted(state, name_of(artifact), digest, now_unix_s)
+        return now.with_version(promoted(now.current, scope, by, now_unix_s, why))
+
+    digest = keep(directory, name_of(artifact), content)
+    return _change(directory, artifact, changed)
+
+
+def demote(
+    directory: Path, artifact: Path, scope: str, by: str, why: str, now_unix_s: float
+) -> Changed:
+    """A scope, or `all`, acts no longer until it is promoted again. The file need not be readable
+    as an artifact. Raises `ConfigError`, `OSError`."""
+    content = _content(artifact)
+
+    def changed(state: ReflexState | None) -> ReflexState:
+        now = adopted(state, name_of(artifact), digest_of(content), now_unix_s)
+        return now.with_version(demoted(now.current, scope, by, now_unix_s, why))
+
+    return _change(directory, artifact, changed)
+
+
+def roll_back(
+    directory: Path, artifact: Path, by: str, why: str, now_unix_s: float, to: str | None = None
+) -> Changed:
+    """Puts an earlier version back, with the standing it had; what was in use is demoted. `to`
+    begins the digest of a kept version (None: the one before). Raises `ConfigError` where there
+    is none, `ArtifactError` where its copy is gone, `OSError`."""
+    name = name_of(artifact)
+
+    def changed(state: ReflexState | None) -> ReflexState:
+        target = _target(state, artifact, to)
+        if state is None or target is None:
+            raise ConfigError(f"no earlier version of {artifact} is kept: nothing to go back to")
+        content = kept(directory, name, target.digest)
+        Reflex.from_bytes(content)
+        left = state.current
+        if left.digest != target.digest:
+            state = state.with_version(demoted(left, "all", by, now_unix_s, why or "rolled back"))
+        write_atomic(artifact, content)
+        return state.using(target.digest)
+
+    return _change(directory, artifact, changed)
+
+
+def take_over(
+    directory: Path, artifact: Path, content: bytes, scopes: tuple[Standing, ...], now_unix_s: float
+) -> Changed:
+    """Replaces the artifact by a newly learned one, which has these standings from the start."""
+    name = name_of(artifact)
+
+    def changed(state: ReflexState | None) -> ReflexState:
+        version = Version(digest, "relearned", now_unix_s, scopes)
+        if state is None:
+            now = ReflexState(name, digest, (version,))
+        else:
+            now = state.with_version(version).using(digest)
+        write_atomic(artifact, content)
+        return now
+
+    digest = keep(directory, name, content)
+    return _change(directory, artifact, changed)
+
+
+def _change(
+    directory: Path, artifact: Path, changed: Callable[[ReflexState | None], ReflexState]
+) -> Changed:
+    before: list[ReflexState | None] = []
+
+    def noted(state: ReflexState | None) -> ReflexState:
+        before.append(state)
+        return changed(state)
+
+    now = change(directory, name_of(artifact), noted)
+    forget_versions(directory, now)
+    return Changed(before[0], now)
+
+
+def _content(artifact: Path) -> bytes:
+    try:
+        return artifact.read_bytes()
+    except OSError as error:
+        raise ArtifactError(f"{artifact} cannot be read: {error.strerror or error}") from error
+
+
+def _target(state: ReflexState | None, artifact: Path, to: str | None) -> Version | None:
+    if state is None or to is None:
+        return state.previous if state is not None else None
+    fitting = [one for one in state.versions if one.digest.startswith(to.lower())]
+    if len(fitting) != 1:
+        known = ", ".join(one.digest[:12] for one in state.versions)
+        raise ConfigError(f"{to!r} names no one version of {artifact}; kept are {known}")
+    return fitting[0]

@@ -1,0 +1,263 @@
+"""What each version of a reflex may do, per scope, who said so, and what its audits said since.
+
+A scope is `reads` (all tools that read), `reads:TOOL`, or `writes:TOOL`. Its standing is `shadow`
+(it is compared, never acts), `live`, or `demoted`. A tool that reads has its own standing where it
+was named, else that of all reads; a write has its own or none. Everything here is a pure function
+of what was there: `standing_file.py` keeps it.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from reflexarc.lifecycle.watched import SCOPE_ALPHA, Watched, tool_alpha
+from reflexarc.steps.errors import ConfigError
+
+KEPT_VERSIONS = 3
+MAX_TOOLS = 500
+MAX_TEXT = 500
+CONFIGURATION = "configuration"
+"""Who promoted a reflex whose route says `mode = "live"`."""
+
+Word = Literal["shadow", "live", "demoted"]
+Kind = Literal["reads", "writes"]
+_Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+_Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of one scope, since when, by whom and why. `by` is a person, `configuration`, or the rule
+    that did it (`audits`, `identity`, `relearning`)."""
+
+    scope: _Text
+    word: Word
+    by: _Text
+    at_unix_s: float
+    why: _Text = ""
+
+
+class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One artifact by the digest of its bytes (BLAKE2b, 16 bytes). `watched`: evidence by stream,
+    which is a scope, or `writes`."""
+
+    digest: _Digest
+    origin: Literal["file", "relearned"]
+    since_unix_s: float
+    scopes: Annotated[tuple[Standing, ...], msgspec.Meta(max_length=MAX_TOOLS)] = ()
+    watched: Annotated[dict[str, Watched], msgspec.Meta(max_length=MAX_TOOLS)] = {}
+
+    def standing(self, kind: Kind, tool: str) -> Standing | None:
+        """What a call of this tool stands under; None where nobody ever said anything."""
+        own = self._of(f"{kind}:{tool}")
+        return own or (self._of("reads") if kind == "reads" else None)
+
+    def with_standing(self, standing: Standing) -> "Version":
+        """With one scope set. All reads take their tools with them; what becomes live is watched
+        as if it were new."""
+        kept = [one for one in self.scopes if not _covers(standing.scope, one.scope)]
+        watched = self.watched
+        if standing.word == "live":
+            watched = {
+                stream: one
+                for stream, one in watched.items()
+                if not _covers(standing.scope, stream)
+            }
+        return msgspec.structs.replace(self, scopes=(*kept, standing), watched=watched)
+
+    def _of(self, scope: str) -> Standing | None:
+        return next((one for one in self.scopes if one.scope == scope), None)
+
+
+class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one act, the audit of one, or a change of what was learned adds. `nulls`: how probable
+    an error the claim allows, for the tool's stream and for its scope's; `share`: the probability
+    of the audit, `stake` what it counts among all of its scope; `count` acts at once; `why`: what
+    changed."""
+
+    digest: str
+    kind: Kind
+    tool: str
+    what: Literal["acted", "agree", "disagree", "unanswered", "changed"]
+    at_unix_s: float
+    nulls: tuple[float, float] = (0.5, 0.5)
+    share: float = 1.0
+    stake: float = 1.0
+    count: int = 1
+    why: str = ""
+
+
+class ReflexState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of the artifact at one path: its versions, newest first, the one in use, and how often
+    relearning was tried."""
+
+    artifact: str
+    in_use: _Digest
+    versions: Annotated[tuple[Version, ...], msgspec.Meta(min_length=1, max_length=KEPT_VERSIONS)]
+    attempts: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+    @property
+    def current(self) -> Version:
+        """The version in use."""
+        return self.version(self.in_use) or self.versions[0]
+
+    @property
+    def previous(self) -> Version | None:
+        """What a rollback goes back to: the one before that in use."""
+        digests = [one.digest for one in self.versions]
+        at = digests.index(self.in_use) + 1 if self.in_use in digests else len(digests)
+        return self.versions[at] if at < len(digests) else None
+
+    def version(self, digest: str) -> Version | None:
+        return next((one for one in self.versions if one.digest == digest), None)
+
+    def with_version(self, version: Version) -> "ReflexState":
+        """A known one in its place; a new one first, the oldest beyond three forgotten, but never
+        the one in use."""
+        if self.version(version.digest) is not None:
+            kept = [version if one.digest == version.digest else one for one in self.versions]
+            return msgspec.structs.replace(self, versions=tuple(kept))
+        kept = [version, *self.versions]
+        while len(kept) > KEPT_VERSIONS:
+            spare = [one for one in kept[1:] if one.digest != self.in_use]
+            kept.remove(spare[-1])
+        return msgspec.structs.replace(self, versions=tuple(kept))
+
+    def using(self, digest: str) -> "ReflexState":
+        """With another version in use. Raises `ConfigError` for one that is not kept."""
+        if self.version(digest) is None:
+            raise ConfigError(f"version {digest[:12]} of {self.artifact} is not kept")
+        return msgspec.structs.replace(self, in_use=digest)
+
+    def after(self, events: Sequence[Event]) -> "ReflexState":
+        """With what acts and audits said; versions that are gone are passed over. A stream whose
+        audits refute its claim is demoted."""
+        state = self
+        for event in events:
+            version = state.version(event.digest)
+            if version is not None:
+                state = state.with_version(_after(version, event))
+        return state
+
+
+class Demotion(msgspec.Struct, frozen=True):
+    """A scope of an artifact that no longer acts."""
+
+    artifact: str
+    digest: str
+    standing: Standing
+
+
+def checked_scope(scope: str) -> tuple[Kind, str]:
+    """Kind and tool, the tool empty for all reads. Raises `ConfigError`."""
+    kind, _, tool = scope.partition(":")
+    if kind == "reads" and (tool or scope == "reads"):
+        return "reads", tool
+    if kind == "writes" and tool:
+        return "writes", tool
+    raise ConfigError(
+        f"{scope!r} is no scope: reads, reads:TOOL or writes:TOOL are; every write is promoted by "
+        "its name"
+    )
+
+
+def promoted(version: Version, scope: str, by: str, now_unix_s: float, why: str = "") -> Version:
+    """A scope made live. Raises `ConfigError` for a scope that is none, and for one that nobody
+    answers for."""
+    kind, _ = checked_scope(scope)
+    if not by.strip():
+        raise ConfigError(f"{scope} is promoted by somebody: name who with --by")
+    if kind == "writes" and by == CONFIGURATION:
+        raise ConfigError(f"{scope} is promoted by a person, never by configuration")
+    return version.with_standing(Standing(scope, "live", by, now_unix_s, why))
+
+
+def demoted(version: Version, scope: str, by: str, now_unix_s: float, why: str) -> Version:
+    """A scope that acts no longer until it is promoted again; `all` is every scope there is."""
+    if scope != "all":
+        checked_scope(scope)
+        return version.with_standing(Standing(scope, "demoted", by, now_unix_s, why))
+    writes = [one.scope for one in version.scopes if one.scope.startswith("writes:")]
+    for one in ("reads", *writes):
+        version = version.with_standing(Standing(one, "demoted", by, now_unix_s, why))
+    return version
+
+
+def demotions(before: ReflexState, after: ReflexState) -> tuple[Demotion, ...]:
+    """What became demoted between the two."""
+    found: list[Demotion] = []
+    for version in after.versions:
+        known = before.version(version.digest)
+        had = {one.scope for one in known.scopes if one.word == "demoted"} if known else set[str]()
+        found += [
+            Demotion(after.artifact, version.digest, one)
+            for one in version.scopes
+            if one.word == "demoted" and one.scope not in had
+        ]
+    return tuple(found)
+
+
+def _covers(scope: str, other: str) -> bool:
+    return other == scope or (scope == "reads" and other.startswith("reads:"))
+
+
+def _after(version: Version, event: Event) -> Version:
+    if event.what == "changed":
+        return demoted(version, "all", "identity", event.at_unix_s, event.why)
+    own = f"{event.kind}:{event.tool}"
+    streams = ((own, event.nulls[0], 1.0), (event.kind, event.nulls[1], event.stake))
+    watched = dict(version.watched)
+    for stream, null, stake in streams:
+        if stream not in watched and len(watched) >= MAX_TOOLS:
+            continue
+        watched[stream] = _watched(watched.get(stream, Watched()), event, null, stake)
+    after = msgspec.structs.replace(version, watched=watched)
+    if event.what != "disagree":
+        return after
+    return _judged(after, event, own)
+
+
+def _watched(one: Watched, event: Event, null: float, stake: float) -> Watched:
+    if event.what == "acted":
+        return one.acted(event.count)
+    if event.what == "unanswered":
+        return one.not_answered()
+    wrong = event.what == "disagree"
+    return one.answered(wrong=wrong, null=null, share=event.share, stake=stake)
+
+
+def _judged(version: Version, event: Event, own: str) -> Version:
+    """Demotes what its audits refute: the scope with all its tools, else the tool."""
+    pooled = version.watched.get(event.kind)
+    if pooled is not None and pooled.failed(SCOPE_ALPHA):
+        why = _why(pooled)
+        scopes = [event.kind] if event.kind == "reads" else _live_writes(version)
+        for scope in scopes:
+            version = version.with_standing(
+                Standing(scope, "demoted", "audits", event.at_unix_s, why)
+            )
+        return version
+    tools = [stream for stream in version.watched if ":" in stream]
+    one = version.watched.get(own)
+    if one is None or not one.failed(tool_alpha(tools.index(own))):
+        return version
+    standing = version.standing(event.kind, event.tool)
+    if standing is not None and standing.word == "demoted":
+        return version
+    return version.with_standing(Standing(own, "demoted", "audits", event.at_unix_s, _why(one)))
+
+
+def _live_writes(version: Version) -> list[str]:
+    return [
+        one.scope
+        for one in version.scopes
+        if one.scope.startswith("writes:") and one.word == "live"
+    ]
+
+
+def _why(watched: Watched) -> str:
+    evidence = watched.evidence
+    return (
+        f"{evidence.wrong} of {evidence.answered} audits were wrong; were the certified error "
+        f"kept, the odds against this would be {min(evidence.against, 1e12):.3g} to 1"
+    )
