@@ -11,11 +11,11 @@ from reflexarc.bench.stream import (
     GROWTH,
     LEAST_TASKS,
     Stream,
-    in_order,
     learning_points,
     run_stream,
     spent_confidence,
 )
+from reflexarc.bench.stream_order import adjacent_share, in_order
 from reflexarc.reflex import Reflex, learn
 from reflexarc.steps import Session
 from reflexarc.steps.errors import InputError, LearnError
@@ -133,7 +133,23 @@ def test_the_order_is_that_of_time_where_all_tell_it() -> None:
     sessions = parcels.sessions(0, 3)
     timed = [msgspec.structs.replace(one, began_s=100.0 - at) for at, one in enumerate(sessions)]
     assert in_order(timed) == (timed[::-1], "time")
+    assert in_order(timed, "file") == (timed, "file")
     assert in_order([*timed, parcels.session(9)])[1] == "file"
+    with pytest.raises(InputError, match="1 of 4 sessions do not tell when they began"):
+        in_order([*timed, parcels.session(9)], "time")
+
+
+def test_rounds_take_one_of_every_task_first() -> None:
+    sessions = parcels.sessions(0, 3, trials=2)
+    ordered, order = in_order(sessions, "rounds")
+    assert order == "rounds"
+    assert [one.id for one in ordered] == [
+        *(f"parcels-{task}-0" for task in range(3)), *(f"parcels-{task}-1" for task in range(3)),
+    ]  # fmt: skip
+    assert adjacent_share(sessions, 2) == 1.0
+    assert adjacent_share(ordered, 2) == 0.0
+    assert adjacent_share(ordered, 4) == 1.0
+    assert adjacent_share(parcels.sessions(0, 3), 2) == 0.0
 
 
 def test_what_cannot_be_a_stream_is_refused() -> None:

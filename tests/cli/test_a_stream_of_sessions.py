@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, shop_session
 
 
 def test_a_stream_is_told(run: Run, shop: Path, tmp_path: Path) -> None:
@@ -42,11 +42,27 @@ def test_sessions_are_taken_as_they_began(run: Run, shop: Path, tmp_path: Path) 
     assert "as they began" in " ".join(told.split())
 
 
+def test_files_sorted_by_task_are_cautioned_about(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "sorted.jsonl"
+    lines = [json.dumps(shop_session(n, again)) for n in range(8) for again in range(3)]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    code, told, _ = run("stream", path, "--block", "8")
+    assert code == 0
+    assert "seem sorted by task" in " ".join(told.split())
+    code, told, _ = run("stream", path, "--block", "8", "--order", "rounds", "--json", "-")
+    assert code == 0
+    found = json.loads(told)
+    assert found["order"] == "rounds"
+    assert found["blocks"][-1]["so_far"]["recurring"]["sessions"] == 16
+
+
 @pytest.mark.parametrize(
     ("options", "status", "why"),
     [
         (["--block", "0"], 2, "0 is not in the range"),
         (["--block", "90"], 1, "90 sessions are one block of 90"),
+        (["--order", "time"], 1, "90 of 90 sessions do not tell when they began"),
+        (["--order", "trial"], 2, "'trial' is not one of"),
         (["--every", "0"], 2, "0 is not in the range"),
         (["--effect", "get_ordr=read"], 1, "get_ordr"),
         (["--seed", "3"], 2, "No such option"),

@@ -7,10 +7,10 @@ about one block, in which a single error may be more than a level allows.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 
+from reflexarc.bench.stream_order import Order, adjacent_share, in_order
 from reflexarc.bench.stream_tally import Sofar, Tally, levels_within
 from reflexarc.reflex import Reflex, Repeats, learn, outcomes, repeats
 from reflexarc.reflex.evaluation import level_name
@@ -63,12 +63,14 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """Everything `reflexarc stream` says. `order`: by time where every session tells it."""
+    """Everything `reflexarc stream` says. `adjacent`: of the sessions whose task came before, the
+    share for which it came within the last block's length of sessions."""
 
     sessions: int
     tasks: int
     block: int
-    order: Literal["time", "file"]
+    order: Order
+    adjacent: float
     max_error: float
     confidence: float
     blocks: list[Block]
@@ -80,14 +82,6 @@ def spent_confidence(confidence: float, attempt: int) -> float:
     """With which an attempt's certificates must hold, so that those of all attempts, however many,
     hold together with `confidence`: attempt k spends 1/(k(k+1)) of what may fail."""
     return 1.0 - (1.0 - confidence) / (attempt * (attempt + 1))
-
-
-def in_order(sessions: Sequence[Session]) -> tuple[list[Session], Literal["time", "file"]]:
-    """By the time they began where all tell it, else as they stand in the files."""
-    times = [session.began_s for session in sessions]
-    if any(time is None for time in times):
-        return list(sessions), "file"
-    return sorted(sessions, key=lambda session: session.began_s or 0.0), "time"
 
 
 def learning_points(sessions: int, block: int, every: int | None) -> list[int]:
@@ -106,6 +100,7 @@ def run_stream(
     *,
     block: int,
     every: int | None = None,
+    order: Order | None = None,
     max_error: float = 0.05,
     confidence: float = 0.9,
     effects: Mapping[str, Effect] | None = None,
@@ -113,7 +108,8 @@ def run_stream(
 ) -> Stream:
     """Learn from the past, judge on the next block, go on.
 
-    `block`: sessions in a block; `every`: learn after every so many blocks (None: by growth).
+    `block`: sessions in a block; `every`: learn after every so many blocks (None: by growth);
+    `order` as `in_order` takes it.
     `confidence`: with which all certificates of the stream hold together. Raises InputError where
     there is no second block, LearnError for an effect declared for a tool that occurs nowhere and
     where what learning needs is not installed.
@@ -126,7 +122,7 @@ def run_stream(
             "was learned from it; give more sessions, or a smaller --block"
         )
     kinds = tool_effects(sessions, effects or {})
-    ordered, order = in_order(sessions)
+    ordered, order = in_order(sessions, order)
     points = learning_points(len(ordered), block, every)
     run = _Run(
         ordered, max_error, confidence, effects or {}, kinds, _Work(points, ordered, progress)
@@ -139,6 +135,7 @@ def run_stream(
         tasks=len({session.task for session in ordered}),
         block=block,
         order=order,
+        adjacent=adjacent_share(ordered, block),
         max_error=max_error,
         confidence=confidence,
         blocks=run.blocks,

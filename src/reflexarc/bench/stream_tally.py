@@ -56,16 +56,16 @@ class Tally:
     def so_far(self) -> Sofar:
         """The figures over everything counted."""
         return Sofar(
-            self.sessions, self.calls, _share(self.exact, self.calls),
+            self.sessions, self.calls, share(self.exact, self.calls),
             {level: self._level(answered) for level, answered in self.answered.items()},
         )  # fmt: skip
 
     def _level(self, answered: Sequence[tuple[str, bool]]) -> StreamLevel:
         errors = sum(wrong for _, wrong in answered)
         return StreamLevel(
-            len(answered), errors, _share(errors, len(answered)),
+            len(answered), errors, share(errors, len(answered)),
             round(clustered_upper(answered), 6) if answered else 1.0,
-            _share(len(answered), self.calls),
+            share(len(answered), self.calls),
         )  # fmt: skip
 
 
@@ -74,5 +74,6 @@ def levels_within(max_error: float) -> list[str]:
     return [level_name(level) for level in sorted({*LEVELS, max_error})]
 
 
-def _share(part: int, whole: int) -> float:
+def share(part: int, whole: int) -> float:
+    """A part of a whole, to six places; 0 of nothing."""
     return round(part / whole, 6) if whole else 0.0

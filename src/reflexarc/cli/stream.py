@@ -1,9 +1,12 @@
 """`reflexarc stream`: a cold start, learning only from the past, judged on what comes next."""
 
+from typing import get_args
+
 import click
 from rich.console import Console
 
 from reflexarc.bench.stream import Block, Stream, run_stream
+from reflexarc.bench.stream_order import Order
 from reflexarc.bench.stream_tally import StreamLevel
 from reflexarc.cli.agreement import with_itself
 from reflexarc.cli.learn import confidence_option, effect_option, max_error_option
@@ -20,6 +23,11 @@ from reflexarc.cli.tables import (
 )
 from reflexarc.steps import Effect
 
+_ORDERS = {
+    "time": "as they began", "file": "as they stand in the files",
+    "rounds": "one of every task, then the next (an order made up)",
+}  # fmt: skip
+_MOST_ADJACENT = 0.8
 _KINDS = {"all": "all", "new": "new to it", "recurring": "learned from before"}
 
 
@@ -33,6 +41,11 @@ _KINDS = {"all": "all", "new": "new to it", "recurring": "learned from before"}
     "--every", type=click.IntRange(min=1), metavar="K",
     help="Learn again after every K blocks. Default: when the past has grown by a quarter.",
 )  # fmt: skip
+@click.option(
+    "--order", type=click.Choice(get_args(Order)),
+    help="time: as they began; file: as they stand; rounds: the first session of every task, then "
+    "the second ones. Default: time where all tell it, else file.",
+)  # fmt: skip
 @max_error_option
 @confidence_option
 @effect_option
@@ -41,6 +54,7 @@ def command(
     files: tuple[str, ...],
     block: int,
     every: int | None,
+    order: Order | None,
     max_error: float,
     confidence: float,
     effects: tuple[tuple[str, Effect], ...],
@@ -49,7 +63,6 @@ def command(
     """Replay the sessions of FILEs as they came: learn from the past alone, judge on the next
     block, and say how much would have been answered, and how wrongly, up to then.
 
-    Sessions are taken by the time they began where all tell it, else as they stand in FILEs.
     docs/stream.md has more.
     """
     recording = read(files)
@@ -58,6 +71,7 @@ def command(
             recording.sessions,
             block=block,
             every=every,
+            order=order,
             max_error=max_error,
             confidence=confidence,
             effects=dict(effects),
@@ -72,13 +86,18 @@ def command(
 def show_stream(console: Console, stream: Stream, note: str | None) -> None:
     """The whole report."""
     console.print(
-        f"[bold]{stream.sessions} sessions of {stream.tasks} tasks[/bold], as "
-        + ("they began" if stream.order == "time" else "they stand in the files")
-        + f", in blocks of {stream.block}; learned {len(stream.learned)} times, always from the "
-        f"past alone. All certificates together hold with probability {stream.confidence:g}."
+        f"[bold]{stream.sessions} sessions of {stream.tasks} tasks[/bold], "
+        f"{_ORDERS[stream.order]}, in blocks of {stream.block}; learned {len(stream.learned)} "
+        f"times, always from the past alone. All certificates together hold with probability {stream.confidence:g}."
     )
     if note is not None:
         console.print(note)
+    if stream.order == "file" and stream.adjacent >= _MOST_ADJACENT:
+        console.print(
+            f"[bold]Careful:[/bold] {stream.adjacent:.0%} of the sessions whose task came before "
+            "follow it closely. These files seem sorted by task, not by time: here hardly anything "
+            "is learned before it recurs. `--order rounds` takes one session of every task first."
+        )
     console.print(with_itself(stream.repeats))
     levels = list(stream.blocks[-1].so_far["all"].levels)
     rows = [block for block in stream.blocks if block.relearned or block is stream.blocks[-1]]
