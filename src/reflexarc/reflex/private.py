@@ -38,9 +38,10 @@ class Private:
         self._words: defaultdict[str, set[str]] = defaultdict(set)
         self._tools: defaultdict[str, set[str]] = defaultdict(set)
         self._arguments: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        found = _Found()
         for session in sessions:
             self._name(session)
-            for value in _personal_values(session):
+            for value in found.values(session):
                 self._add(value, session.task)
         self._long = [value for value in self._values if len(value) >= _SHORTEST_WITHIN]
 
@@ -115,18 +116,36 @@ def _words(text: str) -> list[str]:
     return [word for word in plain.split() if len(word) > 1 and word not in _GENERIC]
 
 
-def _personal_values(session: Session) -> Iterable[str]:
-    context = Context()
-    context.extend(session.messages)
-    for entry in context.entries:
-        if isinstance(entry.value, str | int | float) and personal_field(_field(entry.slot)):
-            yield entry.text
-    for message in session.messages:
-        texts = [message.content, *(call.raw for call in message.tool_calls)]
-        for text in texts:
-            for _, value in spans(text):
-                yield value
-            yield from told_names(text)
+class _Found:
+    """Personal values of sessions. One text is looked through once, however often it stands in
+    them: prompts and results recur."""
+
+    def __init__(self) -> None:
+        self._of_text: dict[str, tuple[str, ...]] = {}
+        self._personal: dict[str, bool] = {}
+
+    def values(self, session: Session) -> Iterable[str]:
+        context = Context()
+        context.extend(session.messages)
+        for entry in context.entries:
+            if isinstance(entry.value, str | int | float) and self._holds_personal(entry.slot):
+                yield entry.text
+        for message in session.messages:
+            for text in (message.content, *(call.raw for call in message.tool_calls)):
+                yield from self._in_text(text)
+
+    def _holds_personal(self, slot: str) -> bool:
+        personal = self._personal.get(slot)
+        if personal is None:
+            personal = self._personal[slot] = personal_field(_field(slot))
+        return personal
+
+    def _in_text(self, text: str) -> tuple[str, ...]:
+        found = self._of_text.get(text)
+        if found is None:
+            found = (*(value for _, value in spans(text)), *told_names(text))
+            self._of_text[text] = found
+        return found
 
 
 def _field(slot: str) -> str:
