@@ -7,12 +7,13 @@ import msgspec
 import pytest
 
 from reflexarc.bench import stream as streams
-from reflexarc.bench.stream import (
+from reflexarc.bench.stream import Stream, run_stream
+from reflexarc.bench.stream_learning import (
     GROWTH,
-    LEAST_TASKS,
-    Stream,
-    learning_points,
-    run_stream,
+    GROWTH_OF_ATTEMPTS,
+    Learning,
+    learning_plan,
+    least_sessions,
     spent_confidence,
 )
 from reflexarc.bench.stream_order import adjacent_share, in_order
@@ -76,7 +77,7 @@ def test_nothing_later_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run_stream(sessions, block=8)
     assert learned == [[one.id for one in sessions[:8]], [one.id for one in sessions[:16]]]
     assert [one.sessions for one in found.learned] == [8, 16]
-    # below 20 tasks nothing acts, and no attempt is spent
+    # with so few tasks nothing acts, and no attempt is spent
     assert [one.attempt for one in found.learned] == [0, 0]
     assert found.blocks[-1].attempt == 0
     assert all(one.answered == 0 for one in found.blocks[-1].so_far["all"].levels.values())
@@ -87,15 +88,39 @@ def test_what_comes_later_changes_nothing_before(stream: Stream) -> None:
     assert shorter.blocks == stream.blocks[:4]
 
 
+def planned(tasks: int, block: int, every: int | None = None) -> list[Learning]:
+    sessions = [Session(f"s{at}", f"t{at}", (), ()) for at in range(tasks)]
+    return learning_plan(sessions, block, every=every, max_error=0.1, confidence=0.9)
+
+
 def test_it_is_learned_again_when_the_past_has_grown() -> None:
-    points = learning_points(400, 12, None)
-    assert points[:4] == [12, 24, 36, 48]
-    for before, after in pairwise(points):
-        assert GROWTH * before <= after < GROWTH * before + 12
-    assert sum(points) < 5.5 * points[-1]
-    assert learning_points(50, 12, 1) == [12, 24, 36, 48]
-    assert learning_points(50, 12, 3) == [36]
-    assert learning_points(48, 12, 1) == [12, 24, 36]  # nothing would be judged after the last
+    plan = planned(400, 4)
+    assert [one.sessions for one in plan[:4]] == [4, 8, 12, 16]
+    for before, after in pairwise(plan):
+        growth = GROWTH_OF_ATTEMPTS if before.attempt else GROWTH
+        assert growth * before.sessions <= after.sessions < growth * before.sessions + 4
+    assert sum(one.sessions for one in plan) < 5 * plan[-1].sessions
+    assert [one.sessions for one in planned(50, 12, 1)] == [12, 24, 36, 48]
+    assert [one.sessions for one in planned(50, 12, 3)] == [36]
+    last = planned(48, 12, 1)[-1]
+    assert last.sessions == 36  # nothing would be judged after the last
+
+
+def test_the_first_attempt_takes_as_many_sessions_as_could_do() -> None:
+    assert [least_sessions(error, 0.95) for error in (0.1, 0.05, 0.02)] == [29, 59, 149]
+    plan = planned(400, 4)
+    early = [one.attempt for one in plan if one.sessions < 29]
+    attempts = [one for one in plan if one.sessions >= 29]
+    assert early == [0] * len(early)
+    assert [one.attempt for one in attempts] == list(range(1, len(attempts) + 1))
+    for one in attempts:
+        assert one.confidence == spent_confidence(0.9, one.attempt)
+
+
+def test_tasks_are_counted_as_they_come() -> None:
+    sessions = [Session(f"s{at}", f"t{at % 30}", (), ()) for at in range(100)]
+    plan = learning_plan(sessions, 20, every=1, max_error=0.1, confidence=0.9)
+    assert [one.tasks for one in plan] == [20, 30, 30, 30]
 
 
 def test_all_attempts_together_spend_what_one_may() -> None:
@@ -106,7 +131,7 @@ def test_all_attempts_together_spend_what_one_may() -> None:
 
 
 def test_attempts_are_counted_and_spend(stream: Stream) -> None:
-    assert all(one.tasks >= LEAST_TASKS for one in stream.learned)
+    assert [one.tasks for one in stream.learned] == [30, 60]
     assert [one.attempt for one in stream.learned] == [1, 2]
     assert [one.confidence for one in stream.learned] == [0.95, pytest.approx(0.983333)]
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from reflexarc.bench.stream_learning import Learning, learning_plan
 from reflexarc.bench.stream_order import Order, adjacent_share, in_order
 from reflexarc.bench.stream_tally import Sofar, Tally, levels_within
 from reflexarc.reflex import Reflex, Repeats, learn, outcomes, repeats
@@ -22,13 +23,6 @@ from reflexarc.steps.errors import InputError, LearnError
 OnProgress = Callable[[str, float], None]
 KINDS = ("all", "new", "recurring")
 """Tasks of a stream: all of them, those that what judged them had not learned from, the others."""
-
-GROWTH = 1.25
-"""Learn again when there are so many times the sessions learned from last: all learning together
-then costs about five times the last one, however long the stream is."""
-
-LEAST_TASKS = 20
-"""With fewer tasks nothing acts, and learning is no attempt at a certificate."""
 
 _JUDGING_A_SESSION = 0.05
 """Beside learning from one, for the bar alone."""
@@ -48,7 +42,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One learning. `attempt` is 0 where there were too few tasks for anything to act;
+    """One learning. `attempt` is 0 where there was too little for an attempt to act;
     `confidence`: with which its certificates hold, so that all of them together hold with the one
     asked for; `certified`: the levels granted, by scope; `kept`: whether the one before was kept,
     which was certified within the error asked for where this one was not."""
@@ -78,23 +72,6 @@ class Stream(msgspec.Struct, frozen=True):
     repeats: Repeats
 
 
-def spent_confidence(confidence: float, attempt: int) -> float:
-    """With which an attempt's certificates must hold, so that those of all attempts, however many,
-    hold together with `confidence`: attempt k spends 1/(k(k+1)) of what may fail."""
-    return 1.0 - (1.0 - confidence) / (attempt * (attempt + 1))
-
-
-def learning_points(sessions: int, block: int, every: int | None) -> list[int]:
-    """After how many sessions to learn: every so many blocks, or (None) when the past has grown by
-    a quarter. Never after the last: nothing would be judged by it."""
-    points: list[int] = []
-    for count, past in enumerate(range(block, sessions, block), 1):
-        due = count % every == 0 if every else not points or past >= GROWTH * points[-1]
-        if due:
-            points.append(past)
-    return points
-
-
 def run_stream(
     sessions: Sequence[Session],
     *,
@@ -108,7 +85,8 @@ def run_stream(
 ) -> Stream:
     """Learn from the past, judge on the next block, go on.
 
-    `block`: sessions in a block; `every`: learn after every so many blocks (None: by growth);
+    `block`: sessions in a block; `every`: learn after every so many blocks (None: by growth, see
+    `stream_learning`);
     `order` as `in_order` takes it.
     `confidence`: with which all certificates of the stream hold together. Raises InputError where
     there is no second block, LearnError for an effect declared for a tool that occurs nowhere and
@@ -123,12 +101,16 @@ def run_stream(
         )
     kinds = tool_effects(sessions, effects or {})
     ordered, order = in_order(sessions, order)
-    points = learning_points(len(ordered), block, every)
-    run = _Run(
-        ordered, max_error, confidence, effects or {}, kinds, _Work(points, ordered, progress)
-    )
+    plan = {
+        one.sessions: one
+        for one in learning_plan(
+            ordered, block, every=every, max_error=max_error, confidence=confidence
+        )
+    }
+    work = _Work(list(plan), ordered, progress)
+    run = _Run(ordered, max_error, effects or {}, kinds, work)
     for number, begin in enumerate(range(0, len(ordered), block), 1):
-        run.next_block(number, begin, ordered[begin : begin + block], begin in points)
+        run.next_block(number, begin, ordered[begin : begin + block], plan.get(begin))
     thinking = [name for name, (effect, _) in kinds.items() if effect == "think"]
     return Stream(
         sessions=len(ordered),
@@ -171,14 +153,12 @@ class _Run:
         self,
         ordered: Sequence[Session],
         max_error: float,
-        confidence: float,
         effects: Mapping[str, Effect],
         kinds: Mapping[str, tuple[Effect, str]],
         work: _Work,
     ) -> None:
         self._ordered = ordered
         self._max_error = max_error
-        self._confidence = confidence
         self._effects = effects
         self._thinking = {name for name, (effect, _) in kinds.items() if effect == "think"}
         self._work = work
@@ -190,8 +170,10 @@ class _Run:
         self.blocks: list[Block] = []
         self.learned: list[Attempt] = []
 
-    def next_block(self, number: int, begin: int, sessions: Sequence[Session], due: bool) -> None:
-        relearned = due and self._learn(number, self._ordered[:begin])
+    def next_block(
+        self, number: int, begin: int, sessions: Sequence[Session], due: Learning | None
+    ) -> None:
+        relearned = due is not None and self._learn(number, due)
         moved = self._work.during(f"block {number}: judging", _JUDGING_A_SESSION * len(sessions))
         for done, session in enumerate(sessions, 1):
             self._judge(session)
@@ -203,23 +185,21 @@ class _Run:
             )
         )  # fmt: skip
 
-    def _learn(self, number: int, past: Sequence[Session]) -> bool:
+    def _learn(self, number: int, due: Learning) -> bool:
         """Learn from the past; whether something new judges from here on."""
-        tasks = len({session.task for session in past})
-        acting = tasks >= LEAST_TASKS
-        attempt = self._attempt + 1 if acting else 0
-        confidence = spent_confidence(self._confidence, max(1, attempt))
+        past = self._ordered[: due.sessions]
+        acting = due.attempt > 0
+        self._attempt = due.attempt or self._attempt
         moved = self._work.during(f"block {number}: learning from {len(past)} sessions", len(past))
         try:
             reflex = learn(
-                past, max_error=self._max_error, confidence=confidence,
+                past, max_error=self._max_error, confidence=due.confidence,
                 effects=_occurring(self._effects, past), progress=moved,
             )  # fmt: skip
         except LearnError as error:
             if isinstance(error.__cause__, ImportError):
                 raise
-            return False  # too little, or nothing learnable, so far: a result, and no attempt
-        self._attempt = attempt or self._attempt
+            return False  # too little, or nothing learnable, so far: a result, no error
         kept = self._acting and acting and _grants(self._reflex) and not _grants(reflex)
         certified: defaultdict[str, list[str]] = defaultdict(list)
         for one in reflex.card.certificates:
@@ -227,7 +207,7 @@ class _Run:
                 certified[one.scope].append(level_name(one.max_error))
         self.learned.append(
             Attempt(
-                attempt, number, len(past), tasks, round(confidence, 6),
+                due.attempt, number, due.sessions, due.tasks, round(due.confidence, 6),
                 dict(certified), kept,
             )
         )  # fmt: skip

@@ -39,7 +39,8 @@ _KINDS = {"all": "all", "new": "new to it", "recurring": "learned from before"}
 )  # fmt: skip
 @click.option(
     "--every", type=click.IntRange(min=1), metavar="K",
-    help="Learn again after every K blocks. Default: when the past has grown by a quarter.",
+    help="Learn again after every K blocks. Default: when the past has grown by a quarter, and "
+    "by half once something may act.",
 )  # fmt: skip
 @click.option(
     "--order", type=click.Choice(get_args(Order)),
@@ -88,7 +89,8 @@ def show_stream(console: Console, stream: Stream, note: str | None) -> None:
     console.print(
         f"[bold]{stream.sessions} sessions of {stream.tasks} tasks[/bold], "
         f"{_ORDERS[stream.order]}, in blocks of {stream.block}; learned {len(stream.learned)} "
-        f"times, always from the past alone. All certificates together hold with probability {stream.confidence:g}."
+        "times, always from the past alone. All certificates together hold with probability "
+        f"{stream.confidence:g}."
     )
     if note is not None:
         console.print(note)
@@ -133,7 +135,7 @@ def show_stream(console: Console, stream: Stream, note: str | None) -> None:
             [
                 (
                     one.before_block, one.sessions, one.tasks,
-                    one.attempt or "none: too few tasks", f"{one.confidence:.4f}",
+                    one.attempt or "none: too little", f"{one.confidence:.4f}",
                     _certified(one.certified)
                     + (", so the one before was kept" if one.kept else ""),
                 )
