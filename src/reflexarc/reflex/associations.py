@@ -76,48 +76,71 @@ def table_of(weights: dict[int, Weights], tools: int) -> Table:
 
 
 class Associations:
-    """Counts, over tasks, which signs stood where which tool was called. While learning, `found`
-    leaves a task's own counts out."""
+    """Which signs stood where which tool was called, by task."""
 
-    def __init__(self, tools: int) -> None:
-        self._tools = tools
-        self._of_task: defaultdict[str, defaultdict[int, set[int]]] = defaultdict(
+    def __init__(self) -> None:
+        self._of_task: defaultdict[str, defaultdict[int, set[str]]] = defaultdict(
             lambda: defaultdict(set)
         )
-        self._called: defaultdict[str, set[int]] = defaultdict(set)
-        self._counts = np.zeros((0, tools))
-        self._with = np.zeros(0)
-        self._row: dict[int, int] = {}
-        self._share_without: tuple[str, NDArray[np.float64]] | None = None
-        self._tasks_with: Counter[int] = Counter()
-        self._total = np.zeros(tools)
+        self._called: defaultdict[str, set[str]] = defaultdict(set)
 
-    def observe(self, signs: Collection[int], tool: int, task: str) -> None:
+    def observe(self, signs: Collection[int], tool: str, task: str) -> None:
         """These signs stood where a task called a tool."""
         of_task = self._of_task[task]
         for one in signs:
             of_task[one].add(tool)
         self._called[task].add(tool)
 
-    def finish(self) -> Table:
-        """The weights; what fewer than three tasks showed is forgotten."""
-        for of_task in self._of_task.values():
-            self._tasks_with.update(of_task.keys())
-        most = max(1, min(MAX_SIGNS, MAX_WEIGHTS // max(1, self._tools)))
-        ranked = sorted(self._tasks_with.items(), key=lambda pair: (-pair[1], pair[0]))
+    def weighed(self, tools: Sequence[str], tasks: Collection[str]) -> "Weighed":
+        """The weights over some of the tasks, other tools left aside."""
+        at = {name: place for place, name in enumerate(tools)}
+        of_task: dict[str, dict[int, list[int]]] = {}
+        called: dict[str, list[int]] = {}
+        for task in tasks:
+            here = [at[name] for name in self._called.get(task, ()) if name in at]
+            if not here:
+                continue
+            called[task] = here
+            kept = of_task[task] = dict[int, list[int]]()
+            for one, names in self._of_task[task].items():
+                places = [at[name] for name in names if name in at]
+                if places:
+                    kept[one] = places
+        return Weighed(len(tools), of_task, called)
+
+
+class Weighed:
+    """The weights of signs for tools over some tasks. While learning, `found` leaves a task's own
+    counts out."""
+
+    def __init__(
+        self, tools: int, of_task: dict[str, dict[int, list[int]]], called: dict[str, list[int]]
+    ) -> None:
+        """By task the tools each sign stood for, and those that were called at all. What fewer than
+        three tasks showed is forgotten."""
+        self._tools = tools
+        self._of_task = of_task
+        self._called = called
+        self._share_without: tuple[str, NDArray[np.float64]] | None = None
+        tasks_with: Counter[int] = Counter()
+        for signs in of_task.values():
+            tasks_with.update(signs.keys())
+        most = max(1, min(MAX_SIGNS, MAX_WEIGHTS // max(1, tools)))
+        ranked = sorted(tasks_with.items(), key=lambda pair: (-pair[1], pair[0]))
         kept = [one for one, tasks in ranked[:most] if tasks >= MIN_TASKS]
         self._row = {one: at for at, one in enumerate(kept)}
-        self._counts = np.zeros((len(kept), self._tools))
-        self._with = np.array([float(self._tasks_with[one]) for one in kept])
-        for of_task in self._of_task.values():
-            for one, tools in of_task.items():
+        self._counts = np.zeros((len(kept), tools))
+        self._with = np.array([float(tasks_with[one]) for one in kept])
+        self._total = np.zeros(tools)
+        for signs in of_task.values():
+            for one, places in signs.items():
                 at = self._row.get(one)
                 if at is not None:
-                    self._counts[at, list(tools)] += 1
-        for tools in self._called.values():
-            self._total[list(tools)] += 1
+                    self._counts[at, places] += 1
+        for places in called.values():
+            self._total[places] += 1
         weights = _weights(self._counts, self._with, self._share(None))
-        return table_of(dict(zip(kept, weights, strict=True)), self._tools)
+        self.table = table_of(dict(zip(kept, weights, strict=True)), tools)
 
     def prior(self) -> Weights:
         """(tools,) the logarithm of the share of tasks that call each."""
@@ -125,7 +148,7 @@ class Associations:
 
     def found(self, signs: Iterable[int], without: str) -> Weights:
         """What `Table.found` gives, a task's own counts left out."""
-        of_task = self._of_task.get(without, dict[int, set[int]]())
+        of_task = self._of_task.get(without, dict[int, list[int]]())
         if self._share_without is None or self._share_without[0] != without:
             self._share_without = (without, self._share(without))
         known = [one for one in signs if one in self._row]
@@ -134,7 +157,7 @@ class Associations:
         for row, one in enumerate(known):
             own = of_task.get(one)
             if own:
-                counts[row, list(own)] -= 1
+                counts[row, own] -= 1
                 tasks[row] -= 1
         enough = tasks >= MIN_TASKS - 1
         return _weights(counts[enough], tasks[enough], self._share_without[1])
@@ -144,7 +167,7 @@ class Associations:
         own = self._called.get(without) if without is not None else None
         if own:
             total = total.copy()
-            total[list(own)] -= 1
+            total[own] -= 1
             tasks -= 1
         return (total + 0.5) / (tasks + 1)
 

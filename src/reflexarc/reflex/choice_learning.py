@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from reflexarc.reflex.associations import (
     MAX_WEIGHTS,
     Associations,
     Table,
+    Weighed,
     Weights,
     sign,
     table_of,
@@ -32,6 +33,7 @@ from reflexarc.reflex.context import Context
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import ToolSpec
 
+_COUNTED = ("said", "events", "shown")
 _NEGATIVES = 12
 _DESCRIPTION_CHARS = 600
 _ARGUMENT_CHARS = 200
@@ -50,7 +52,7 @@ class _Without(Evidence):
     """What other tasks than one say."""
 
     def __init__(
-        self, tables: Mapping[str, Table], counted: Mapping[str, Associations], task: str
+        self, tables: Mapping[str, Table], counted: Mapping[str, Weighed], task: str
     ) -> None:
         super().__init__(tables)
         self._counted = counted
@@ -64,38 +66,44 @@ class _Without(Evidence):
         return np.stack([rows.sum(axis=0) for rows in found]), [len(rows) for rows in found]
 
 
-class ChoiceLearner:
-    """First `observe` over all items, then `finish_counting`, `add` over items, `finish`."""
+class ChoiceCounts:
+    """What was said and done where each tool was called, by task: counted once for all learners,
+    each of which takes some of the tasks."""
 
-    def __init__(self, tools: Sequence[str], specs: Mapping[str, ToolSpec]) -> None:
+    def __init__(self) -> None:
+        self._counted = {name: Associations() for name in _COUNTED}
+
+    def observe(self, context: Context, tool: str, task: str) -> None:
+        """Count one recorded call, `context` being what stood before it."""
+        self._counted["said"].observe(words_of(context.user.text), tool, task)
+        self._counted["events"].observe(events_of(context), tool, task)
+        shown = shown_of(context)
+        if shown:
+            self._counted["shown"].observe(shown, tool, task)
+
+    def of(self, tools: Sequence[str], tasks: Collection[str]) -> dict[str, Weighed]:
+        """The counts of these tools in these tasks."""
+        return {name: counted.weighed(tools, tasks) for name, counted in self._counted.items()}
+
+
+class ChoiceLearner:
+    """`add` over items, then `finish`."""
+
+    def __init__(
+        self, tools: Sequence[str], specs: Mapping[str, ToolSpec], counted: Mapping[str, Weighed]
+    ) -> None:
         self._at = {name: at for at, name in enumerate(tools)}
-        self._counted = {name: Associations(len(tools)) for name in ("said", "events", "shown")}
+        self._counted = counted
         named, described = _schema_tables(tools, specs)
-        self._tools = tools
-        self._schemas = {"name": named, "text": described}
+        tables = {name: weighed.table for name, weighed in counted.items()}
+        self._fit = ToolFit(
+            tools, {"name": named, "text": described, **tables}, counted["events"].prior()
+        )
         self._random = np.random.default_rng(3)
         self._rows: list[Weights] = []
         self._right: list[NDArray[np.bool_]] = []
         self._evidence: Evidence | None = None
         self._task: str | None = None
-
-    def observe(self, context: Context, tool: str, task: str) -> None:
-        """Count one recorded call, `context` being what stood before it."""
-        at = self._at.get(tool)
-        if at is None:
-            return
-        self._counted["said"].observe(words_of(context.user.text), at, task)
-        self._counted["events"].observe(events_of(context), at, task)
-        shown = shown_of(context)
-        if shown:
-            self._counted["shown"].observe(shown, at, task)
-
-    def finish_counting(self) -> None:
-        """After the last `observe`."""
-        tables = {name: counts.finish() for name, counts in self._counted.items()}
-        self._fit = ToolFit(
-            self._tools, {**self._schemas, **tables}, self._counted["events"].prior()
-        )
 
     def add(
         self, context: Context, tool: str, task: str, allowed: NDArray[np.bool_],

@@ -18,7 +18,7 @@ from reflexarc.reflex.candidates import (
     enumerate_candidates,
 )
 from reflexarc.reflex.choice import offered_mask
-from reflexarc.reflex.choice_learning import ChoiceLearner
+from reflexarc.reflex.choice_learning import ChoiceCounts, ChoiceLearner
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import CueLearner, Cues
 from reflexarc.reflex.history import HistoryFeatures, VocabularyLearner
@@ -64,55 +64,90 @@ def fit_predictor(
 ) -> Predictor:
     """Learn which call comes next. `thinking` names the tools that only record a thought;
     `private` is what must not be kept."""
-    source_learner, vocabulary_learner = SourceLearner(private), VocabularyLearner(private)
-    cue_learner = CueLearner()
-    items = 0
-    for session in sessions:
+    return fits([sessions], thinking, private)[0].predictor()
+
+
+def fits(
+    groups: Sequence[Sequence[Session]], thinking: Collection[str], private: Private
+) -> list["Fit"]:
+    """One fit for each group of whole tasks, counted over its sessions. Groups share most sessions
+    (all folds but one): every session is read once for all of them."""
+    counts = ChoiceCounts()
+    found = [Fit(sessions, thinking, private, counts) for sessions in groups]
+    watching: dict[int, list[Fit]] = {}
+    sessions = {id(session): session for group in groups for session in group}
+    for fit in found:
+        for session in fit.sessions:
+            watching.setdefault(id(session), []).append(fit)
+    for identity, session in sessions.items():
         for context, item in replay(session):
-            items += 1
-            if item.recorded is not None and item.recorded.name not in thinking:
-                source_learner.observe(context, item.recorded, session.task)
-                cue_learner.observe(context, item.recorded, session.task)
-            vocabulary_learner.observe(context, session.task)
-    sources = source_learner.finish()
-    if not sources.tools:
-        raise LearnError(
-            "no tool was called three times or more in these sessions: nothing can be learned"
-        )
-    vocabulary = vocabulary_learner.finish(sources)
-    features = HistoryFeatures(vocabulary, sources)
-    choice = _count_choices(sessions, thinking, sources)
-    cues = cue_learner.finish()
-    rows = _Rows(sources, features, choice)
-    drawn = np.random.default_rng(1)
-    names = tuple(tool.name for tool in sources.tools)
-    for session in sessions:
-        allowed = offered_mask(names, {tool.name for tool in offered_tools(session)})
-        without = cue_learner.without(session.task, cues)
-        for context, item in replay(session):
-            if items > MAX_ITEMS and drawn.random() >= MAX_ITEMS / items:
-                continue
             call = item.recorded
             if call is not None and call.name in thinking:
                 call = None
-            rows.add(context, call, session.task, allowed, without)
-    return Predictor(
-        sources, vocabulary, rows.tool_forest(), rows.argument_forest(), choice.finish(), cues
-    )
+            if call is not None:
+                counts.observe(context, call.name, session.task)
+            for fit in watching[identity]:
+                fit.observe(context, call, session.task)
+    return found
 
 
-def _count_choices(
-    sessions: Sequence[Session], thinking: Collection[str], sources: Sources
-) -> ChoiceLearner:
-    """What is said where each tool is called, counted over all sessions."""
-    specs = {tool.name: tool for session in sessions for tool in session.tools}
-    learner = ChoiceLearner([tool.name for tool in sources.tools], specs)
-    for session in sessions:
-        for context, item in replay(session):
-            if item.recorded is not None and item.recorded.name not in thinking:
-                learner.observe(context, item.recorded.name, session.task)
-    learner.finish_counting()
-    return learner
+class Fit:
+    """What was counted over a group of sessions, and the predictor that it makes."""
+
+    def __init__(
+        self,
+        sessions: Sequence[Session],
+        thinking: Collection[str],
+        private: Private,
+        counts: ChoiceCounts,
+    ) -> None:
+        """`counts` are shared between fits: each takes those of its own tasks."""
+        self.sessions = sessions
+        self._thinking = thinking
+        self._counts = counts
+        self._sources = SourceLearner(private)
+        self._vocabulary = VocabularyLearner(private)
+        self._cues = CueLearner()
+        self._items = 0
+
+    def observe(self, context: Context, call: ToolCall | None, task: str) -> None:
+        """Count one item, `context` being what stood before it; `call` is None for a message."""
+        self._items += 1
+        if call is not None:
+            self._sources.observe(context, call, task)
+            self._cues.observe(context, call, task)
+        self._vocabulary.observe(context, task)
+
+    def predictor(self) -> Predictor:
+        """Learned from all that was observed, and from the sessions once more. Raises LearnError
+        where no tool was called often enough."""
+        sources = self._sources.finish()
+        if not sources.tools:
+            raise LearnError(
+                "no tool was called three times or more in these sessions: nothing can be learned"
+            )
+        vocabulary = self._vocabulary.finish(sources)
+        features = HistoryFeatures(vocabulary, sources)
+        names = tuple(tool.name for tool in sources.tools)
+        specs = {tool.name: tool for session in self.sessions for tool in session.tools}
+        tasks = {session.task for session in self.sessions}
+        choice = ChoiceLearner(names, specs, self._counts.of(names, tasks))
+        cues = self._cues.finish()
+        rows = _Rows(sources, features, choice)
+        drawn = np.random.default_rng(1)
+        for session in self.sessions:
+            allowed = offered_mask(names, {tool.name for tool in offered_tools(session)})
+            without = self._cues.without(session.task, cues)
+            for context, item in replay(session):
+                if self._items > MAX_ITEMS and drawn.random() >= MAX_ITEMS / self._items:
+                    continue
+                call = item.recorded
+                if call is not None and call.name in self._thinking:
+                    call = None
+                rows.add(context, call, session.task, allowed, without)
+        return Predictor(
+            sources, vocabulary, rows.tool_forest(), rows.argument_forest(), choice.finish(), cues
+        )
 
 
 class _Rows:

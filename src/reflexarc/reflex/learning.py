@@ -13,7 +13,7 @@ from reflexarc.reflex.confidence import fit_confidence
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.effects import DECLARED, guess_effect, strictest
 from reflexarc.reflex.familiarity_learning import FamiliarityLearner
-from reflexarc.reflex.fit import fit_predictor
+from reflexarc.reflex.fit import fits
 from reflexarc.reflex.header import LEAST_THRESHOLD
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.integrity import results_fit
@@ -72,13 +72,17 @@ def learn(
     familiarity, memory = _observe(sessions, folds, thinking)
     judging = Judging(memory, thinking, acting)
     numbered = list(enumerate(sessions))
+    say("reading what was said and called", 0.0)
+    learned = [
+        [session for session in sessions if folds[session.task] != fold] for fold in range(MEMBERS)
+    ]
+    counted = fits(learned, thinking, private)[::-1]
     predictors: list[Predictor] = []
     judged: list[JudgedItem] = []
     for fold in range(MEMBERS):
         say(f"learning member {fold + 1} of {MEMBERS}", fold / MEMBERS)
-        learned = [session for session in sessions if folds[session.task] != fold]
         held_out = [pair for pair in numbered if folds[pair[1].task] == fold]
-        predictors.append(fit_predictor(learned, thinking, private))
+        predictors.append(counted.pop().predictor())
         judged += judging.items(predictors[fold], familiarity.learned(fold), fold, held_out)
     features = np.concatenate([item.features for item in judged])
     right = np.array([item.right for item in judged], dtype=np.bool_)
