@@ -90,18 +90,19 @@ def test_no_sign_of_a_single_task_is_kept(predictor: Predictor) -> None:
 
 
 def test_a_task_learns_nothing_from_itself() -> None:
-    counted = Associations(2)
+    counted = Associations()
     for task in ("a", "b", "c", "d"):
-        counted.observe([sign("red")], 0, task)
-    counted.observe([sign("red")], 1, "d")
-    counted.observe([sign("rare")], 1, "d")
-    table = counted.finish()
-    assert len(table.found([sign("rare")])) == 0
-    alone = Associations(2)
-    for task in ("a", "b", "c"):
-        alone.observe([sign("red")], 0, task)
-    alone.finish()
-    np.testing.assert_allclose(counted.found([sign("red")], "d"), alone.found([sign("red")], "z"))
+        counted.observe([sign("red")], "open", task)
+    counted.observe([sign("red")], "shut", "d")
+    counted.observe([sign("rare")], "shut", "d")
+    tools, tasks = ("open", "shut"), ("a", "b", "c")
+    weighed = counted.weighed(tools, (*tasks, "d"))
+    assert len(weighed.table.found([sign("rare")])) == 0
+    others = counted.weighed(tools, tasks)
+    np.testing.assert_allclose(weighed.found([sign("red")], "d"), others.found([sign("red")], "z"))
+    np.testing.assert_array_equal(
+        others.table.found([sign("red")]), others.found([sign("red")], "z")
+    )
 
 
 def test_stems_join_the_forms_of_a_word() -> None:
