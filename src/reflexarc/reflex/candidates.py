@@ -75,11 +75,15 @@ class _Pool:
     def full(self) -> bool:
         return len(self.candidates) >= MAX_CANDIDATES
 
-    def add(self, value: Any, made: int, slot: int, entry: Entry | None) -> Candidate | None:
-        text = plain_text(value)
+    def add(
+        self, value: Any, made: int, slot: int, entry: Entry | None, text: str | None = None
+    ) -> Candidate | None:
+        """`text`: of the value, where it is known already."""
+        if text is None:
+            text = plain_text(value)
         candidate = self._by_text.get(text)
         if candidate is None:
-            if self.full:
+            if len(self.candidates) >= MAX_CANDIDATES:
                 return None
             candidate = Candidate(value, text, made)
             self._by_text[text] = candidate
@@ -92,7 +96,7 @@ class _Pool:
     def finish(self, constants: Iterable[Constant]) -> None:
         """Constants and absence always fit: they are few."""
         for constant in constants:
-            text = plain_text(constant.value)
+            text = constant.text
             candidate = self._by_text.get(text)
             if candidate is None:
                 candidate = Candidate(constant.value, text, CONSTANT)
@@ -138,9 +142,13 @@ def _scalars(context: Context, argument: Argument, pool: _Pool) -> None:
     kind = argument.kind
     for at, slot in enumerate(argument.slots):
         for entry in context.slots.get(slot.name, ())[-_NEWEST:]:
-            fits, value = coerce(entry.value, kind)
+            value: Any = entry.value
+            if kind == "string" and type(value) is str:  # what most values are, and need
+                pool.add(value, COPIED, at, entry, value)
+                continue
+            fits, value = coerce(value, kind)
             if fits:
-                pool.add(value, COPIED, at, entry)
+                pool.add(value, COPIED, at, entry, entry.text if value is entry.value else None)
 
 
 def _lists(context: Context, argument: Argument, pool: _Pool) -> None:
@@ -210,15 +218,31 @@ def _projections(context: Context, argument: Argument, pool: _Pool) -> None:
     for at, slot in enumerate(argument.slots):
         for entry in context.slots.get(slot.name, ())[-_NEWEST_LISTS:]:
             if kind_of(entry.value) == argument.kind:
-                pool.add(entry.value, WHOLE, at, entry)
+                pool.add(entry.value, WHOLE, at, entry, entry.text)
     for keys in argument.projections:
         for objects in context.objects[-_NEWEST_OBJECTS:]:
-            if not all(key in row for row in objects.rows for key in keys):
+            found = _cut(objects, keys)
+            if found is None:
                 continue
-            rows = [{key: row[key] for key in keys} for row in objects.rows]
+            rows, texts = found
             if argument.kind == "objects":
-                candidate = pool.add(rows, PROJECTED, -1, None)
+                candidate = pool.add(rows, PROJECTED, -1, None, texts[0])
             else:
-                candidate = pool.add(rows[0], PROJECTED, -1, None) if len(rows) == 1 else None
+                candidate = pool.add(rows[0], PROJECTED, -1, None, texts[1]) if texts[1] else None
             if candidate is not None:
                 candidate.objects = objects
+
+
+def _cut(
+    objects: Objects, keys: tuple[str, ...]
+) -> tuple[list[dict[str, Any]], tuple[str, str]] | None:
+    """Objects cut to some keys, with the text of all and (of a single one) its own; None where one
+    lacks a key. Worked out once: objects never change."""
+    if keys in objects.cuts:
+        return objects.cuts[keys]
+    found = None
+    if all(key in row for row in objects.rows for key in keys):
+        rows = [{key: row[key] for key in keys} for row in objects.rows]
+        found = (rows, (plain_text(rows), plain_text(rows[0]) if len(rows) == 1 else ""))
+    objects.cuts[keys] = found
+    return found

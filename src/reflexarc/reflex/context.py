@@ -44,7 +44,7 @@ _TOLD_WITHIN = 200
 class Objects:
     """Objects of one tool output under one path: a single one, or all of a list."""
 
-    __slots__ = ("origin", "path", "record", "rows")
+    __slots__ = ("cuts", "origin", "path", "record", "rows")
 
     def __init__(
         self, path: str, rows: list[dict[str, Any]], record: Record, origin: Origin
@@ -53,6 +53,8 @@ class Objects:
         self.rows = rows
         self.record = record
         self.origin = origin
+        # What candidates were made of it, by the keys they take.
+        self.cuts: dict[tuple[str, ...], tuple[list[dict[str, Any]], tuple[str, str]] | None] = {}
 
 
 def _after(situation: int, what: str, text: str) -> int:
@@ -96,6 +98,15 @@ class Context:
         self.memo = Memo()
         # The last ranking made of it: by whom, of what, and itself.
         self.ranked: tuple[object, object, object] | None = None
+        # How the words around a user's value speak for an argument: by whose cues, and what for.
+        self.cued: tuple[object, dict[tuple[int, Entry], tuple[float, float, float, float]]] = (
+            None, {},
+        )  # fmt: skip
+        # How many values stand in some slots, how many of them were not used yet as an argument,
+        # with the sizes of all that was counted.
+        self.known_sizes: dict[
+            tuple[str, str, tuple[str, ...]], tuple[tuple[int, ...], tuple[int, int]]
+        ] = {}
         # What the user's newest message says of tools: by whom, of which turn, and itself.
         self.said_of_tools: tuple[Any, int, Any] | None = None
         # The same of System 2's newest message.

@@ -30,6 +30,9 @@ def said_columns(
     has; how far behind the best candidate it is in both; whether that message says it."""
     said = _said(context)
     message = context.user.text
+    if context.cued[0] is not cues:
+        context.cued = (cues, {})
+    cued = context.cued[1]
     rows: list[tuple[float, ...]] = []
     for candidate in candidates:
         entry = _from_user(candidate)
@@ -38,8 +41,14 @@ def said_columns(
         if entry is None:
             rows.append((NONE, NONE, NONE, 0.0, 0.0, share, 0.0, 0.0))
             continue
-        one, own, after = cues.scores(argument.tool, argument.name, entry)
-        named = named_before(argument.name, entry)
+        found = cued.get((argument.index, entry))
+        if found is None:
+            found = (
+                *cues.scores(argument.tool, argument.name, entry),
+                named_before(argument.name, entry),
+            )
+            cued[argument.index, entry] = found
+        one, own, after, named = found
         rows.append((one, own, after, 0.0, named, share, 0.0, entry.origin.text == message))
     columns = np.array(rows, dtype=np.float32)
     columns[:, _CUE_BEHIND] = columns[:, _CUE] - columns[:, _CUE].max()

@@ -7,6 +7,7 @@ constants; and nothing is kept that is personal or a secret (`private.py`).
 """
 
 from collections import Counter, defaultdict
+from functools import cached_property
 from typing import Any, Literal, cast
 
 import msgspec
@@ -40,11 +41,16 @@ class Slot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     precision: float
 
 
-class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A value an argument takes irrespective of the conversation; `share` of the tasks."""
 
     value: Any
     share: float
+
+    @cached_property
+    def text(self) -> str:
+        """The value as text, as candidates are compared by."""
+        return plain_text(self.value)
 
 
 class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
