@@ -52,7 +52,7 @@ class RankedCall:
     """A possible next call. `joint` = `tool_probability` x `argument_probability`."""
 
     __slots__ = (
-        "argument_probability", "arguments", "chosen", "joint", "least", "name",
+        "_key", "argument_probability", "arguments", "chosen", "joint", "least", "name",
         "tool_probability",
     )  # fmt: skip
 
@@ -67,10 +67,13 @@ class RankedCall:
         self.joint = tool_probability * argument_probability
         self.arguments = arguments
         self.chosen = chosen
+        self._key: str | None = None
 
     @property
     def key(self) -> str:
-        return call_key(self.name, self.arguments)
+        if self._key is None:
+            self._key = call_key(self.name, self.arguments)
+        return self._key
 
     def with_tool(self, probability: float) -> "RankedCall":
         """The same call, its tool as probable as this."""
