@@ -17,9 +17,7 @@ from reflexarc.steps import Session
 from reflexarc.traces import read_sessions, split_sessions
 from tests.reflex import parcels
 
-RETAIL = (
-    Path(__file__).resolve().parents[3] / "shared/data/sessions" / "tau1_retail_fork.jsonl.gz"
-)
+RETAIL = Path(__file__).resolve().parents[3] / "shared/data/sessions" / "tau1_retail_fork.jsonl.gz"
 
 
 def compared(predictor: Predictor, sessions: Iterable[Session]) -> int:

@@ -34,6 +34,8 @@ _CUE_ENDS = re.compile(
     r"[.?!;:,\n\"“”]|\s(?:and|or|to|for|with|on|at|by|from|in|as|that|which|if|but|then|when|so|is"
     r"|has|have|was|were|are|called|named|titled|saying|about|assigned|due|who)\b"
 )
+_OWNER = re.compile(r"(?<![\w'-])([A-Z]\w{1,30} [A-Z]\w{1,30}|\w{2,40})['’]s\b")
+_CONTRACTED = frozenset(("it", "that", "there", "what", "let", "who", "he", "she", "here", "how"))
 _NUMBER = re.compile(r"(?<![\w.#-])[$€£]?(-?\d[\d,]{0,14}(?:\.\d{1,6})?)(k\b)?(?![\w-])")
 _WORDED = re.compile(
     r"\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|half)\b"
@@ -63,6 +65,7 @@ def mentions(text: str) -> Iterator[Mention]:
     yield from quotations(text)
     yield from names(text)
     yield from cued(text)
+    yield from owners(text)
     yield from numbers(text)
     for kind, pattern in _TYPES:
         for count, match in enumerate(pattern.finditer(text)):
@@ -117,7 +120,7 @@ def names(text: str) -> Iterator[Mention]:
 
 
 def cued(text: str) -> Iterator[Mention]:
-    """What follows "called", "about", "to" up to the end of the clause; whose it is, apart."""
+    """What follows "called", "about", "to" up to the end of the clause."""
     for count, match in enumerate(_CUED.finditer(text)):
         if count >= 2 * _MAX_FOUND:
             return
@@ -126,11 +129,17 @@ def cued(text: str) -> Iterator[Mention]:
         if ends is None and len(text) - start > _LONGEST_CUED:
             continue
         value = text[start : ends.start() if ends else len(text)].strip(" '’`")
-        owner = value.partition("'s")[0]
         if " " in value and len(value) > 3:
             yield Mention("cued", value, start)
-        if owner != value and owner:
-            yield Mention("owner", owner, start)
+
+
+def owners(text: str) -> Iterator[Mention]:
+    """Whose something is: "Ada Byron's", "bo's"."""
+    for count, match in enumerate(_OWNER.finditer(text)):
+        if count >= _MAX_FOUND:
+            return
+        if match[1].lower() not in _CONTRACTED:
+            yield Mention("owner", match[1], match.start())
 
 
 def numbers(text: str) -> Iterator[Mention]:

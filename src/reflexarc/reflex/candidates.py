@@ -4,13 +4,14 @@ Bounded: at most `MAX_CANDIDATES` per argument, from at most the 60 newest value
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from typing import Any, cast
 
 from reflexarc.provenance import Entry
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.context import Context, Objects
+from reflexarc.reflex.made_values import KIND, made_entries
 from reflexarc.reflex.sources import Argument, Constant, Kind, kind_of
 
 MAX_CANDIDATES = 64
@@ -138,10 +139,16 @@ def _number(text: str, kind: Kind) -> tuple[bool, Any]:
     return False, None
 
 
+def _entries(context: Context, slot: str) -> Sequence[Entry]:
+    if slot.startswith(KIND):
+        return made_entries(context, slot)
+    return context.slots.get(slot, ())
+
+
 def _scalars(context: Context, argument: Argument, pool: _Pool) -> None:
     kind = argument.kind
     for at, slot in enumerate(argument.slots):
-        for entry in context.slots.get(slot.name, ())[-_NEWEST:]:
+        for entry in _entries(context, slot.name)[-_NEWEST:]:
             value: Any = entry.value
             if kind == "string" and type(value) is str:  # what most values are, and need
                 pool.add(value, COPIED, at, entry, value)
@@ -154,7 +161,7 @@ def _scalars(context: Context, argument: Argument, pool: _Pool) -> None:
 def _lists(context: Context, argument: Argument, pool: _Pool) -> None:
     for at, slot in enumerate(argument.slots):
         by_message: defaultdict[int, list[tuple[Any, Entry]]] = defaultdict(list)
-        for entry in context.slots.get(slot.name, ())[-_NEWEST:]:
+        for entry in _entries(context, slot.name)[-_NEWEST:]:
             whole: Any = entry.value
             if isinstance(whole, list):
                 pool.add(cast("list[Any]", whole), WHOLE, at, entry)

@@ -115,6 +115,8 @@ class Context:
         # Whether a message or record holds a value; neither ever changes.
         self.holds: dict[tuple[Origin | Record, str], bool] = {}
         self._said = Said(EMPTY, EMPTY, self.user_words)
+        # Values made of what users said (`made_values.py`), and when.
+        self.made: dict[str, tuple[int, list[Entry]]] = {}
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
         self._now: datetime | None = None

@@ -22,6 +22,8 @@ from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.steps import ToolCall
 
 MAX_CUES = 20_000
+MAX_WORDS = 4_000
+_LONGEST_WORD = 30
 NONE = -9.0
 """Of a value that stands in no message of a user."""
 _PRIOR = 3.0
@@ -104,6 +106,12 @@ class Cues:
     def weights(self) -> dict[int, float]:
         return self._weights
 
+    def commonness(self, text: str) -> float:
+        """How often users say a word or text: the logarithm of the share of tasks; of what fewer
+        than three said, a little less than of what three did."""
+        known = self._weights.get(sign(f"said|{text.lower()}"))
+        return known if known is not None else self._weights.get(sign("said|"), 0.0)
+
     def scores(self, tool: str, argument: str, entry: Entry) -> tuple[float, float, float]:
         """How much the words before it speak for a value as any argument of this name, as this
         argument, and how much the word after it does."""
@@ -139,6 +147,8 @@ class CueLearner:
         self._filled: defaultdict[str, set[str]] = defaultdict(set)
         self._anywhere: Counter[str] = Counter()
         self._tokens = 0
+        self._said_in: defaultdict[str, set[str]] = defaultdict(set)
+        self._all_tasks: set[str] = set()
         self._context: Context | None = None
         self._read = 0
         self._by_text: dict[str, Entry] = {}
@@ -146,7 +156,7 @@ class CueLearner:
 
     def observe(self, context: Context, call: ToolCall, task: str) -> None:
         """Count one recorded call, `context` being what stood before it."""
-        self._update(context)
+        self._update(context, task)
         for name, value in call.arguments.items():
             parts = cast("list[Any]", value)[:8] if isinstance(value, list) else [value]
             for part in parts:
@@ -159,7 +169,8 @@ class CueLearner:
                         if cue:
                             self._tasks[key, cue].add(task)
 
-    def _update(self, context: Context) -> None:
+    def _update(self, context: Context, task: str) -> None:
+        self._all_tasks.add(task)
         if self._context is not context:
             self._context, self._read = context, 0
             self._by_text = {}
@@ -172,12 +183,20 @@ class CueLearner:
             if entry.at < 0 and count <= _MAX_TOKENS:
                 self._tokens += 1
                 self._anywhere.update(place_of(entry).cues)
+                if len(entry.text) <= _LONGEST_WORD:
+                    self._said_in[entry.text.lower()].add(task)
         self._read = len(context.entries)
 
     def finish(self) -> Cues:
         """The weights over all tasks."""
         ranked = sorted(self._tasks.items(), key=lambda pair: (-len(pair[1]), pair[0]))
         weights: dict[int, float] = {}
+        every = len(self._all_tasks) or 1
+        weights[sign("said|")] = math.log((MIN_TASKS - 1) / (every + MIN_TASKS))
+        common = sorted(self._said_in.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+        for word, tasks in common[:MAX_WORDS]:
+            if len(tasks) >= MIN_TASKS:
+                weights[sign(f"said|{word}")] = math.log(len(tasks) / every)
         for key, tasks in list(self._filled.items())[:MAX_CUES]:
             if len(tasks) >= MIN_TASKS:
                 weights[sign(f"{key}|")] = _floor(len(tasks))

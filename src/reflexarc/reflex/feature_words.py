@@ -69,6 +69,11 @@ _ARGUMENT = {
     "words_said": "share of its words that the user said",
     "words_said_behind": "how far behind the best its words put it",
     "said_now": "the user's newest message says it",
+    "common": "how often users say it",
+    "from_end": "how many stand after it in its list",
+    "first_said": "the user asks for the first",
+    "last_said": "the user asks for the last",
+    "all_said": "the user asks for all",
 }
 _CONFIDENCE = {
     "joint": "probability of the whole call",

@@ -26,6 +26,7 @@ from reflexarc.reflex.identity import offered_tools
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
+from reflexarc.reflex.schema_choices import schema_choices
 from reflexarc.reflex.sources import SourceLearner, Sources
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Session, ToolCall
@@ -106,7 +107,9 @@ class Fit:
         self.sessions = sessions
         self._thinking = thinking
         self._counts = counts
-        self._sources = SourceLearner(private)
+        self._specs = {tool.name: tool for session in sessions for tool in session.tools}
+        choices = {name: schema_choices(spec) for name, spec in self._specs.items()}
+        self._sources = SourceLearner(private, choices)
         self._vocabulary = VocabularyLearner(private)
         self._cues = CueLearner()
         self._items = 0
@@ -130,9 +133,8 @@ class Fit:
         vocabulary = self._vocabulary.finish(sources)
         features = HistoryFeatures(vocabulary, sources)
         names = tuple(tool.name for tool in sources.tools)
-        specs = {tool.name: tool for session in self.sessions for tool in session.tools}
         tasks = {session.task for session in self.sessions}
-        choice = ChoiceLearner(names, specs, self._counts.of(names, tasks))
+        choice = ChoiceLearner(names, self._specs, self._counts.of(names, tasks))
         cues = self._cues.finish()
         rows = _Rows(sources, features, choice)
         drawn = np.random.default_rng(1)

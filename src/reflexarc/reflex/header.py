@@ -21,6 +21,7 @@ from reflexarc.reflex.member import MEMBERS, Member
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.recall import ARRAYS as RECALL_ARRAYS
 from reflexarc.reflex.recall import Recall
+from reflexarc.reflex.schema_choices import MAX_CHOICES
 from reflexarc.reflex.signs_stored import NAMES as SIGN_ARRAYS
 from reflexarc.reflex.signs_stored import choice_arrays, cue_arrays, stored_choice, stored_cues
 from reflexarc.reflex.sources import MAX_CONSTANTS, MAX_PROJECTIONS, MAX_SLOTS, Sources, Tool
@@ -208,7 +209,7 @@ def _tool_faults(tool: Tool) -> Iterator[str]:
             yield f"{where}: index {str(argument.index)[:20]}"
         if (
             len(argument.slots) > MAX_SLOTS
-            or len(argument.constants) > MAX_CONSTANTS
+            or len(argument.constants) > MAX_CONSTANTS + MAX_CHOICES
             or len(argument.projections) > MAX_PROJECTIONS
         ):
             yield f"{where}: more slots, constants or projections than are learned"

@@ -14,12 +14,15 @@ from reflexarc.reflex.sources import Argument
 
 SAID_FEATURES = (
     "cue", "cue_own", "cue_after", "cue_behind", "named_before", "words_said",
-    "words_said_behind", "said_now",
+    "words_said_behind", "said_now", "common", "from_end", "first_said", "last_said", "all_said",
 )  # fmt: skip
 _CUE, _CUE_BEHIND, _WORDS, _WORDS_BEHIND = 0, 3, 5, 6
 _MAX_WORDS = 240
 _MAX_CHARS = 4_000
 _LONGEST = 60
+_FIRST = frozenset(("first", "earliest", "oldest", "next", "soonest"))
+_LAST = frozenset(("last", "latest", "newest", "recent"))
+_ALL = frozenset(("all", "every", "each", "any", "both"))
 
 
 def said_columns(
@@ -33,13 +36,17 @@ def said_columns(
     if context.cued[0] is not cues:
         context.cued = (cues, {})
     cued = context.cued[1]
+    asked = context.user.words
+    which = tuple(not asked.isdisjoint(words) for words in (_FIRST, _LAST, _ALL))
+    ends = _ends(candidates)
     rows: list[tuple[float, ...]] = []
     for candidate in candidates:
         entry = _from_user(candidate)
         words = _own_words(candidate.text) if candidate.made != ABSENT else frozenset[str]()
         share = len(words & said) / len(words) if words else 0.0
+        after_it = _from_end(candidate, ends)
         if entry is None:
-            rows.append((NONE, NONE, NONE, 0.0, 0.0, share, 0.0, 0.0))
+            rows.append((NONE, NONE, NONE, 0.0, 0.0, share, 0.0, 0.0, 0.0, after_it, *which))
             continue
         found = cued.get((argument.index, entry))
         if found is None:
@@ -49,11 +56,32 @@ def said_columns(
             )
             cued[argument.index, entry] = found
         one, own, after, named = found
-        rows.append((one, own, after, 0.0, named, share, 0.0, entry.origin.text == message))
+        common = cues.commonness(candidate.text) if len(candidate.text) <= _LONGEST else 0.0
+        now = entry.origin.text == message
+        rows.append((one, own, after, 0.0, named, share, 0.0, now, common, after_it, *which))
     columns = np.array(rows, dtype=np.float32)
     columns[:, _CUE_BEHIND] = columns[:, _CUE] - columns[:, _CUE].max()
     columns[:, _WORDS_BEHIND] = columns[:, _WORDS] - columns[:, _WORDS].max()
     return columns
+
+
+def _ends(candidates: list[Candidate]) -> dict[tuple[int, str], int]:
+    """The last position of each slot in each message."""
+    ends: dict[tuple[int, str], int] = {}
+    for candidate in candidates:
+        for entry in candidate.entries[:1]:
+            key = (id(entry.origin), entry.slot)
+            if entry.position > ends.get(key, -1):
+                ends[key] = entry.position
+    return ends
+
+
+def _from_end(candidate: Candidate, ends: dict[tuple[int, str], int]) -> float:
+    """How many stand after it in the list it comes from; -1 for what comes from none."""
+    if not candidate.entries:
+        return -1.0
+    entry = candidate.entries[0]
+    return ends[id(entry.origin), entry.slot] - entry.position
 
 
 def _from_user(candidate: Candidate) -> Entry | None:

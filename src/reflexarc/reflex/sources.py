@@ -7,6 +7,7 @@ constants; and nothing is kept that is personal or a secret (`private.py`).
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -14,7 +15,9 @@ import msgspec
 
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.made_values import PatternLearner
 from reflexarc.reflex.private import Private
+from reflexarc.reflex.schema_choices import MAX_CHOICES
 from reflexarc.reflex.sensitive import MIN_TASKS, personal_field
 from reflexarc.steps import ToolCall
 
@@ -145,7 +148,12 @@ class _ToolCounts:
 class SourceLearner:
     """Counts sources over calls; `finish()` keeps what is frequent enough to be learned."""
 
-    def __init__(self, private: Private) -> None:
+    def __init__(
+        self, private: Private, choices: Mapping[str, Mapping[str, Sequence[Any]]] | None = None
+    ) -> None:
+        """`choices`: what the schemas say arguments may take, by tool and argument."""
+        self._choices = choices or {}
+        self._patterns = PatternLearner()
         self._tools: defaultdict[str, _ToolCounts] = defaultdict(_ToolCounts)
         self._index: _SlotIndex | None = None
         self._private = private
@@ -160,6 +168,7 @@ class SourceLearner:
         counts = self._tools[call.name]
         counts.calls += 1
         counts.tasks.add(task)
+        self._patterns.observe(context, call, task)
         for name, value in call.arguments.items():
             self._observe_value(counts.arguments[name], value, task, self._index)
 
@@ -193,7 +202,7 @@ class SourceLearner:
     def finish(self, minimum_calls: int = 3) -> "Sources":
         """Keep the tools called at least `minimum_calls` times."""
         tools: list[Tool] = []
-        supports: dict[tuple[str, str], list[set[str]]] = {}
+        supports: dict[tuple[str, str], list[set[str] | None]] = {}
         index = 0
         ranked = sorted(self._tools.items(), key=lambda pair: (-pair[1].calls, pair[0]))
         for name, counts in ranked:
@@ -215,7 +224,7 @@ class SourceLearner:
 
     def _argument(
         self, tool: str, name: str, index: int, of_tool: _ToolCounts, counts: _ArgumentCounts
-    ) -> tuple[Argument, list[set[str]]]:
+    ) -> tuple[Argument, list[set[str] | None]]:
         slots: list[Slot] = []
         for slot, hits in counts.hits.items():
             hit_rate = hits / counts.seen[slot]
@@ -224,9 +233,13 @@ class SourceLearner:
                 continue
             if self._kept_slot(slot):
                 slots.append(Slot(slot, (hits + 0.2) / (counts.seen[slot] + 2), precision))
+        slots += [
+            Slot(slot, (hits + 0.2) / (seen + 2), min(1.0, hits / max(1, size)))
+            for slot, hits, seen, size in self._patterns.slots(tool, name, self._private)
+        ]
         slots.sort(key=lambda slot: (-slot.hit_rate, slot.name))
         tasks = len(of_tool.tasks)
-        frequent = [
+        frequent: list[tuple[Constant, set[str] | None]] = [
             (Constant(value, len(support) / tasks), support)
             for value, support in counts.constants.values()
             if len(support) >= max(MIN_CONSTANT_TASKS, _MIN_CONSTANT_SHARE * tasks)
@@ -235,6 +248,7 @@ class SourceLearner:
         ]
         frequent.sort(key=lambda pair: (-pair[0].share, plain_text(pair[0].value)))
         del frequent[MAX_CONSTANTS:]
+        frequent += self._chosen(tool, name, {plain_text(one.value) for one, _ in frequent})
         argument = Argument(
             tool=tool,
             name=name,
@@ -253,6 +267,17 @@ class SourceLearner:
             found_share=counts.found / counts.present,
         )
         return argument, [support for _, support in frequent]
+
+    def _chosen(
+        self, tool: str, name: str, known: set[str]
+    ) -> list[tuple[Constant, set[str] | None]]:
+        """What the schema lets an argument take beside the constants that are known."""
+        choices = self._choices.get(tool, {}).get(name, ())
+        return [
+            (Constant(value, 0.0), None)
+            for value in choices[:MAX_CHOICES]
+            if plain_text(value) not in known and not self._private.value(value)
+        ]
 
     def _kept_slot(self, slot: str) -> bool:
         """Whether a slot's name may be kept: keys of objects are data where they name people."""
@@ -281,7 +306,9 @@ class Sources:
     a task's own values out; a loaded artifact no longer knows tasks."""
 
     def __init__(
-        self, tools: tuple[Tool, ...], supports: dict[tuple[str, str], list[set[str]]] | None = None
+        self,
+        tools: tuple[Tool, ...],
+        supports: dict[tuple[str, str], list[set[str] | None]] | None = None,
     ) -> None:
         self.tools = tools
         self.by_name = {tool.name: tool for tool in tools}
@@ -294,7 +321,7 @@ class Sources:
         kept: list[Constant] = []
         supports = self._supports[argument.tool, argument.name]
         for constant, support in zip(argument.constants, supports, strict=True):
-            others = len(support) - (without in support)
-            if others >= MIN_CONSTANT_TASKS:
+            others = len(support) - (without in support) if support is not None else 0
+            if support is None or others >= MIN_CONSTANT_TASKS:
                 kept.append(Constant(constant.value, others / tasks))
         return tuple(kept)

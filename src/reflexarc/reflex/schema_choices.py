@@ -1,0 +1,68 @@
+"""The values a tool's schema says an argument may take: enumerations, and what a description lists
+in quotation marks."""
+
+import re
+from typing import Any, cast
+
+from reflexarc.steps import ToolSpec
+
+MAX_CHOICES = 16
+_MAX_CHARS = 4_000
+_LONGEST_SECTION = 500
+_QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,60})[\"'`]")
+_EXAMPLES = re.compile(r"^[ \t]*(?:examples?|returns?)\b|>>>", re.IGNORECASE | re.MULTILINE)
+_LISTS = re.compile(
+    r"\b(?:one of|available|possible|allowed|valid|supported|can be|must be|either|options?"
+    r"|choices|choose|values?)\b",
+    re.IGNORECASE,
+)
+
+
+def schema_choices(spec: ToolSpec) -> dict[str, list[Any]]:
+    """Choices by argument; of arguments without any, nothing."""
+    properties = spec.parameters.get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    fields = cast("dict[str, Any]", properties)
+    found: dict[str, list[Any]] = {}
+    for name, value in fields.items():
+        schema = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        enumerated = schema.get("enum")
+        if isinstance(enumerated, list):
+            choices = [
+                one
+                for one in cast("list[Any]", enumerated)
+                if isinstance(one, str | int | float | bool)
+            ]
+        else:
+            choices = _listed(str(schema.get("description", ""))[:_LONGEST_SECTION])
+            choices = choices or _listed(_section(spec.description[:_MAX_CHARS], name, fields))
+        if choices and len(choices) <= MAX_CHOICES:
+            found[name] = choices
+    return found
+
+
+def _listed(text: str) -> list[Any]:
+    """Two quotations or more after words that announce a list; the text's examples apart."""
+    ends = _EXAMPLES.search(text)
+    text = text[: ends.start()] if ends else text
+    announced = _LISTS.search(text)
+    if announced is None:
+        return []
+    quoted = dict.fromkeys(_QUOTED.findall(text, announced.end()))
+    return list(quoted) if len(quoted) > 1 else []
+
+
+def _section(description: str, name: str, names: dict[str, Any]) -> str:
+    """The lines of a tool's description about one argument: from its name to the next one's."""
+    start = re.search(rf"^[ \t\-*:]*{re.escape(name)}[ \t]*:", description, re.MULTILINE)
+    if start is None:
+        return ""
+    end = start.end() + _LONGEST_SECTION
+    for other in names:
+        after = re.search(
+            rf"^[ \t\-*:]*{re.escape(other)}[ \t]*:", description[start.end() :], re.MULTILINE
+        )
+        if other != name and after is not None:
+            end = min(end, start.end() + after.start())
+    return description[start.end() : end]
