@@ -6,6 +6,7 @@ import pytest
 
 from reflexarc.gateway.config import (
     GatewayConfig,
+    Lifecycle,
     Limits,
     Price,
     Route,
@@ -140,7 +141,16 @@ def test_the_documented_file_shows_every_key_with_its_default(tmp_path: Path) ->
     assert "price = { input = 2.5, cached = 1.25, output = 10.0 }" in shown
     known = {
         name
-        for kind in (GatewayConfig, Route, Limits, Timeouts, System1Limits, StoreLimits, Tls)
+        for kind in (
+            GatewayConfig,
+            Route,
+            Limits,
+            Timeouts,
+            System1Limits,
+            StoreLimits,
+            Lifecycle,
+            Tls,
+        )
         for name in kind.__struct_fields__
     }
-    assert keys == known - {"route", "limits", "timeouts", "system1", "store", "tls"}
+    assert keys == known - {"route", "limits", "timeouts", "system1", "store", "lifecycle", "tls"}

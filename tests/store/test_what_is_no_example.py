@@ -68,3 +68,12 @@ def test_what_a_client_kept_system_1_from_is_an_example(tmp_path: Path) -> None:
     assert recording.flush().fault == ""
     recording.close()
     assert examples(tmp_path) == [[1, 3]]
+
+
+def test_what_system_1_did_is_context_and_no_example(tmp_path: Path) -> None:
+    recording = at(tmp_path)
+    record(recording, OPENING, FOUND, action="act", tool="get_order", decided_by="system1")
+    record(recording, GOES_ON, says("It is on its way."))
+    assert recording.flush().fault == ""
+    recording.close()
+    assert examples(tmp_path) == [[3]]

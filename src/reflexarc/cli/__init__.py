@@ -33,7 +33,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay-test": ("replay_test", "May System 1 act between the turns of a model that thinks?"),
     "store": ("store", "What gateways recorded: how much there is, taking it out, removing it."),
     "audit": ("audit", "The audit trail: whether it is whole, and what it says."),
-    "reflex": ("reflex_", "What a reflex holds, and whether something private stands in it."),
+    "reflex": ("reflex_", "What a reflex holds and what it may do; promote, demote, roll back."),
+    "relearn": ("relearn", "Learn a reflex again from what its gateways recorded."),
     "sim": ("sim", "An OpenAI-compatible simulated System 2 with the latency of a real one."),
     "demo": ("demo", "A returns desk on four arms: what System 1 saves, and where it errs."),
 }

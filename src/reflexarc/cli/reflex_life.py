@@ -38,12 +38,19 @@ _by = click.option("--by", default=None, help="Who says so.  [default: your user
     show_default=True,
     help="reads, reads:TOOL or writes:TOOL. A write needs --by.",
 )
+@click.option("--version", help="Begin of a kept version's digest: it takes the file's place.")
 @_by
 @_why
 @state_option
 @as_json_option
 def promote_command(
-    file: Path, scope: str, by: str | None, why: str, state: Path | None, as_json: bool
+    file: Path,
+    scope: str,
+    version: str | None,
+    by: str | None,
+    why: str,
+    state: Path | None,
+    as_json: bool,
 ) -> None:
     """Let a scope of a reflex act, on routes whose mode is managed or live.
 
@@ -55,7 +62,7 @@ def promote_command(
         raise ConfigError(f"{scope}: somebody has to answer for a write: name who with --by")
     who = user() if by is None else by
     _do(state, "promote", who, as_json, scope, why, lambda directory, now_s: promote(
-        directory, file, scope, who, why, now_s
+        directory, file, scope, who, why, now_s, version
     ))  # fmt: skip
 
 
@@ -175,7 +182,7 @@ def _do(
         "version_before": changed.was.in_use if changed.was is not None else None,
         "why": why,
     }
-    unwritten = _noted(directory, what, who, evidence, now_s)
+    unwritten = noted(directory, what, who, evidence, now_s)
     seen_ns = (directory / FILE).stat().st_mtime_ns
     confirmed, silent = confirmations(
         directory, lambda said: int(said.get("standing_seen_ns") or 0) >= seen_ns
@@ -194,7 +201,7 @@ def _do(
         raise StoreError(f"done, but it does not stand in the audit trail: {unwritten}")
 
 
-def _noted(directory: Path, what: str, who: str, evidence: dict[str, Any], now_s: float) -> str:
+def noted(directory: Path, what: str, who: str, evidence: dict[str, Any], now_s: float) -> str:
     """Writes an entry of the trail; gives why it could not."""
     entry = TrailEntry(f"{what}-{secrets.token_hex(8)}", now_s, what, who, evidence)
     try:

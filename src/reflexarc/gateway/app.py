@@ -42,6 +42,7 @@ from reflexarc.gateway.labels import RequestIds, own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.native_door import NativeDoor
 from reflexarc.gateway.recorder import Recorder, RecorderLimits
+from reflexarc.gateway.relearner import Relearner
 from reflexarc.gateway.setting_up import recorder_setup, system1_setup
 from reflexarc.gateway.standings import StandingDesk
 from reflexarc.gateway.state import Tested, open_state
@@ -144,6 +145,9 @@ class Gateway:
             self.metrics,
             admin_routes(self.acting, self.state.token, self._modes),
         )
+        self._relearner = Relearner(
+            self.state.directory, config.route, config.lifecycle, self.acting.note
+        )
         self._keeper = Keeper(name, self.recorder, clock_s)
         self._upstream_tls = upstream_context(config.tls)
         self._transport: Transport | None = None
@@ -179,9 +183,11 @@ class Gateway:
             lambda route: self._tested.of(route.upstream),
         )
         self._watch.start()
+        self._relearner.start()
         self.acting.note("start", "reflexarc", {"routes": self._modes(), "pid": os.getpid()})
 
     async def close(self) -> None:
+        await self._relearner.close()
         await self._watch.close()
         if self._chat is not None:
             await self._chat.auditor.close()

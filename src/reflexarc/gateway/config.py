@@ -94,6 +94,15 @@ class StoreLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silent_s: float = 10.0
 
 
+class Lifecycle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`relearn`: how often the reflex of each route that records in full is learned again, in a
+    process of its own that may use `learn_cpu_s` of one core and `learn_memory_bytes`."""
+
+    relearn: Literal["off", "hourly", "daily", "weekly"] = "off"
+    learn_cpu_s: int = 1800
+    learn_memory_bytes: int = 4 * _GIB
+
+
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """PEM files. `cert` and `key`: what the gateway listens with; plain HTTP without them.
     `ca_file`: authorities that upstreams are believed by besides the usual ones."""
@@ -117,6 +126,7 @@ class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeouts: Timeouts = Timeouts()
     system1: System1Limits = System1Limits()
     store: StoreLimits = StoreLimits()
+    lifecycle: Lifecycle = Lifecycle()
     tls: Tls = Tls()
     state: str | None = None
 
@@ -147,6 +157,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "retention_days": (0.01, 36_500),
     "max_bytes": (1024**2, 64 * 1024 * _GIB),
     "silent_s": (0.1, _WEEK_S),
+    "learn_cpu_s": (1, 86_400),
+    "learn_memory_bytes": (256 * 1024**2, 1024 * _GIB),
     "input": (0, 1_000_000),
     "output": (0, 1_000_000),
     "cached": (0, 1_000_000),
@@ -271,6 +283,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "timeouts": Timeouts,
     "system1": System1Limits,
     "store": StoreLimits,
+    "lifecycle": Lifecycle,
     "tls": Tls,
 }
 

@@ -22,6 +22,7 @@ from reflexarc.lifecycle.standing_file import (
     keep,
     kept,
     name_of,
+    read_standings,
 )
 from reflexarc.reflex import Reflex
 from reflexarc.reflex.artifact import write_atomic
@@ -46,12 +47,25 @@ def certified_scopes(reflex: Reflex) -> frozenset[str]:
 
 
 def promote(
-    directory: Path, artifact: Path, scope: str, by: str, why: str, now_unix_s: float
+    directory: Path,
+    artifact: Path,
+    scope: str,
+    by: str,
+    why: str,
+    now_unix_s: float,
+    version: str | None = None,
 ) -> Changed:
-    """Makes a scope of the artifact at that path live. Raises `ArtifactError` for a file that is no
-    artifact, `ConfigError` for a scope that nothing is certified for, `OSError`."""
+    """Makes a scope of the artifact at that path live. `version` begins the digest of one that is
+    kept (a relearned one that waits): it takes the artifact's place. Raises `ArtifactError` for a
+    file that is no artifact, `ConfigError` for a scope that nothing is certified for, `OSError`."""
     kind, tool = checked_scope(scope)
     content = _content(artifact)
+    if version is not None:
+        state = read_standings(directory).of(name_of(artifact))
+        waiting = _target(state, artifact, version)
+        if waiting is None:
+            raise ConfigError(f"no version of {artifact} is kept")
+        content = kept(directory, name_of(artifact), waiting.digest)
     reflex = Reflex.from_bytes(content)
     known = {row.name for row in reflex.card.tools if row.effect == kind[:-1]}
     if tool and tool not in known:
@@ -72,6 +86,11 @@ def promote(
         return now.with_version(promoted(now.current, scope, by, now_unix_s, why))
 
     digest = keep(directory, name_of(artifact), content)
+    if version is not None:
+        standing = Standing(scope, "live", by, now_unix_s, why)
+        if kind == "reads" and tool:
+            raise ConfigError(f"another version is promoted for reads, or a write, not for {scope}")
+        return take_over(directory, artifact, digest, (standing,))
     return _change(directory, artifact, changed)
 
 
@@ -113,22 +132,32 @@ def roll_back(
 
 
 def take_over(
-    directory: Path, artifact: Path, content: bytes, scopes: tuple[Standing, ...], now_unix_s: float
+    directory: Path, artifact: Path, digest: str, scopes: tuple[Standing, ...]
 ) -> Changed:
-    """Replaces the artifact by a newly learned one, which has these standings from the start."""
+    """Puts a kept version in the artifact's place, with these standings. Raises `ConfigError` for
+    one that is not kept, `ArtifactError`, `OSError`."""
     name = name_of(artifact)
 
     def changed(state: ReflexState | None) -> ReflexState:
-        version = Version(digest, "relearned", now_unix_s, scopes)
-        if state is None:
-            now = ReflexState(name, digest, (version,))
-        else:
-            now = state.with_version(version).using(digest)
+        version = state.version(digest) if state is not None else None
+        if state is None or version is None:
+            raise ConfigError(f"version {digest[:12]} of {artifact} is not kept")
+        content = kept(directory, name, digest)
+        Reflex.from_bytes(content)
+        for scope in scopes:
+            version = version.with_standing(scope)
         write_atomic(artifact, content)
-        return now
+        return msgspec.structs.replace(
+            state.with_version(version).using(digest), versions=_first(state, version)
+        )
 
-    digest = keep(directory, name, content)
     return _change(directory, artifact, changed)
+
+
+def _first(state: ReflexState, version: Version) -> tuple[Version, ...]:
+    """What is in use is rolled back to what was in use before it."""
+    rest = [one for one in state.versions if one.digest not in (version.digest, state.in_use)]
+    return (version, state.current, *rest)
 
 
 def _change(

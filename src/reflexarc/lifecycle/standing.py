@@ -88,13 +88,14 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReflexState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of the artifact at one path: its versions, newest first, the one in use, and how often
-    relearning was tried."""
+    """Of the artifact at one path: its versions, newest first, the one in use; how often relearning
+    was tried, which spends the error budget of its certificates, and when last."""
 
     artifact: str
     in_use: _Digest
     versions: Annotated[tuple[Version, ...], msgspec.Meta(min_length=1, max_length=KEPT_VERSIONS)]
     attempts: Annotated[int, msgspec.Meta(ge=0)] = 0
+    tried_unix_s: float = 0.0
 
     @property
     def current(self) -> Version:

@@ -1,0 +1,93 @@
+"""Learns the reflexes of a gateway again from time to time, in a process beside it."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from reflexarc.gateway.config import Lifecycle, Route
+from reflexarc.lifecycle.from_store import Learning
+from reflexarc.lifecycle.relearning import CONFIDENCE, Limits, Relearned, evidence_of, relearn
+from reflexarc.lifecycle.standing_file import name_of, read_standings
+from reflexarc.steps.errors import ReflexarcError
+
+_log = logging.getLogger("reflexarc.lifecycle")
+_PERIODS_S = {"hourly": 3600.0, "daily": 86_400.0, "weekly": 7 * 86_400.0}
+_LOOK_S = 10.0
+
+Note = Callable[[str, str, dict[str, Any]], None]
+
+
+class Relearner:
+    """One attempt at a time. `note` writes the trail. When the last one was stands in the state
+    directory, so that two gateways do not learn the same."""
+
+    def __init__(
+        self,
+        directory: Path | None,
+        routes: Sequence[Route],
+        how: Lifecycle,
+        note: Note,
+        unix_time: Callable[[], float] = time.time,
+    ) -> None:
+        self._directory = directory
+        self._routes = [
+            route for route in routes if route.reflex is not None and route.record == "full"
+        ]
+        self._how = how
+        self._note = note
+        self._unix_time = unix_time
+        self._stop = threading.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._how.relearn != "off" and self._directory is not None and self._routes:
+            self._task = asyncio.get_running_loop().create_task(self._watch(self._directory))
+
+    async def close(self) -> None:
+        """Ends an attempt under way, and waits for its process to be gone."""
+        self._stop.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _watch(self, directory: Path) -> None:
+        period_s = _PERIODS_S[self._how.relearn]
+        while True:
+            for route in self._routes:
+                if self._is_due(directory, route, period_s):
+                    await self._attempt(directory, route)
+            await asyncio.sleep(_LOOK_S)
+
+    def _is_due(self, directory: Path, route: Route, period_s: float) -> bool:
+        state = read_standings(directory).of(name_of(route.reflex or ""))
+        if state is None:
+            return False
+        last_unix_s = max(state.tried_unix_s, state.current.since_unix_s)
+        return self._unix_time() - last_unix_s >= period_s
+
+    async def _attempt(self, directory: Path, route: Route) -> None:
+        how = Learning(route.max_error, CONFIDENCE, dict(route.effects), route.path)
+        attempt = asyncio.create_task(asyncio.to_thread(self._relearn, directory, route, how))
+        try:
+            found = await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            await asyncio.gather(attempt, return_exceptions=True)
+            raise
+        except (ReflexarcError, OSError) as error:
+            _log.error("%s cannot be learned again: %s", route.reflex, error)
+            return
+        self._note("relearn", "reflexarc", evidence_of(found))
+
+    def _relearn(self, directory: Path, route: Route, how: Learning) -> Relearned:
+        return relearn(
+            directory,
+            Path(route.reflex or ""),
+            how,
+            promote=route.promote,
+            limits=Limits(self._how.learn_cpu_s, self._how.learn_memory_bytes),
+            stop=self._stop,
+        )
