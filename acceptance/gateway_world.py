@@ -49,12 +49,13 @@ def desk_reflex(sessions: Sequence[Session], path: Path) -> Reflex:
 
 
 class Answered(msgspec.Struct):
-    """One answer: when it was complete, its status, decision, and body."""
+    """One answer: when it was complete, its status, decision, body, and what it cost."""
 
     at_s: float
     status: int
     decision: str
     body: bytes
+    cost: str = ""
 
     @property
     def acted(self) -> bool:
@@ -69,7 +70,8 @@ async def ask(
         async with client.post(f"{base}/v1/chat/completions", data=body, headers=given) as answer:
             read = await answer.read()
             decision = answer.headers.get("x-reflexarc-decision", "")
-            return Answered(time.monotonic(), answer.status, decision, read)
+            cost = answer.headers.get("x-reflexarc-cost", "")
+            return Answered(time.monotonic(), answer.status, decision, read, cost)
     except (aiohttp.ClientError, OSError) as error:
         return Answered(time.monotonic(), 0, type(error).__name__, b"")
 

@@ -13,9 +13,11 @@ from reflexarc.cli.agreement import ITSELF, cell_with_itself
 from reflexarc.cli.eval import show_evaluation
 from reflexarc.cli.store import Day, as_json_option, opened, state_option
 from reflexarc.cli.tables import Share, out, table
-from reflexarc.lifecycle.report import Disagreement, Report, RouteReport, report
+from reflexarc.lifecycle.report import Disagreement, Report, RouteReport, report, with_standings
 from reflexarc.lifecycle.reported import Period
+from reflexarc.lifecycle.standing_file import read_standings
 from reflexarc.steps.errors import StoreError
+from reflexarc.store.place import state_dir
 
 _ARGUMENT_CHARS = 120
 _ID_CHARS = 24
@@ -51,6 +53,7 @@ def command(
         found = report(
             connection, route=route, period=Period(since_s, until_s), max_error=max_error
         )
+    found = with_standings(found, read_standings(state_dir(state)))
     if not found.routes:
         raise StoreError(_nothing(found, route, since_s is not None or until_s is not None))
     if as_json:
@@ -136,6 +139,12 @@ def show_route(console: Console, one: RouteReport) -> None:
         console.print(f"Why it would not act, by step: {_counts(one.escalations)}.")
     if one.audits:
         console.print(f"Acts put to System 2 as well: {_counts(one.audits)}.")
+    for standing in one.standing:
+        said = [f"{scope.scope} {scope.word} (by {scope.by})" for scope in standing.current.scopes]
+        console.print(
+            f"Standing of version {standing.in_use[:12]}: "
+            f"{_plain(', '.join(said)) or 'as configured'}; reflexarc reflex list shows all."
+        )
     console.print()
     console.print(f"[bold]Verdict: {one.verdict}[/bold]: {_plain(one.because)}.")
     console.print(f"Next: {_plain(one.next)}.")

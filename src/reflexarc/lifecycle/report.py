@@ -6,6 +6,7 @@ The figures are those of `reflexarc eval`, made by the same code; docs/report.md
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +22,8 @@ from reflexarc.lifecycle.reported import (
     routes_of,
     steps_of,
 )
+from reflexarc.lifecycle.standing import ReflexState
+from reflexarc.lifecycle.standing_file import Standings
 from reflexarc.reflex.evaluation import Evaluation, figures
 from reflexarc.reflex.intervals import Interval, clustered_interval, clustered_upper
 from reflexarc.reflex.repeat import Repeats, ToolRepeats
@@ -111,6 +114,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     verdict: Verdict
     because: str
     next: str
+    standing: list[ReflexState] = []
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -121,6 +125,23 @@ class Report(msgspec.Struct, frozen=True):
     until_unix_s: float | None
     routes: list[RouteReport]
     silent: dict[str, dict[str, int]]
+
+
+def with_standings(found: Report, standings: Standings) -> Report:
+    """With what the reflexes of each route may do now. A gateway names them as its configuration
+    does, so that a relative path is told by its end."""
+    routes = [
+        msgspec.structs.replace(
+            route,
+            standing=[
+                state
+                for state in standings.reflexes
+                if any(Path(state.artifact).match(name) for name in route.reflexes)
+            ],
+        )
+        for route in found.routes
+    ]
+    return msgspec.structs.replace(found, routes=routes)
 
 
 def report(
