@@ -10,7 +10,7 @@ from reflexarc.gateway.forwarding import Copy, Exchange
 from reflexarc.steps.errors import UpstreamError
 from reflexarc.upstream import Transport
 
-_MAX_AT_ONCE = 16
+_MAX_AT_ONCE = 64
 _log = logging.getLogger("reflexarc.gateway")
 
 

@@ -294,7 +294,7 @@ class StandingDesk:
             share = self._shares.get(state.artifact)
             self._oversights[state.artifact] = Oversight(state, self._unix_time, share)
         else:
-            self._demoted(known.set(state))
+            known.set(state)  # who demoted it there has said so
 
     def _demoted(self, demotions: Sequence[Demotion]) -> None:
         for one in demotions:
