@@ -12,6 +12,7 @@ _ENDINGS = (
     "er", "ed", "es", "ly", "s", "e", "y",
 )  # fmt: skip
 _LEAST_STEM = 3
+_READ_AT_ONCE = 8_000
 _COMMON = frozenset(
     word
     for line in (
@@ -41,12 +42,18 @@ def stem(word: str) -> str:
 def stems(text: str, limit: int) -> list[str]:
     """The stems of the first `limit` words of a text, in order; camelCase and snake_case are split,
     words of sentences left out."""
-    found: list[str] = []
-    for match in islice(_WORD.finditer(text), limit):
-        word = match.group().lower()
-        if len(word) > 1 and len(word) <= _LONGEST and word not in _COMMON:
-            found.append(stem(word))
-    return found
+    if len(text) <= _READ_AT_ONCE:  # at once is faster, but reads beyond the limit
+        words = _WORD.findall(text)[:limit]
+    else:
+        words = [match.group() for match in islice(_WORD.finditer(text), limit)]
+    return [found for word in words if len(word) <= _LONGEST and (found := _telling(word))]
+
+
+@lru_cache(maxsize=16384)  # of short words: a few megabytes at most
+def _telling(word: str) -> str:
+    """The stem of a word as it was written; nothing of one that says nothing."""
+    lower = word.lower()
+    return stem(lower) if len(lower) > 1 and lower not in _COMMON else ""
 
 
 def name_stems(name: str) -> list[str]:

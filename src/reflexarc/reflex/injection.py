@@ -145,6 +145,11 @@ def _by_shared_piece(anchors: list[tuple[str, int]]) -> Anchors:
 
 
 _ANCHORS = [(anchor, at) for at, (_, found, _) in enumerate(_SIGNS) for anchor in found]
+# The same patterns for texts in small letters: a search that folds case takes half as long again.
+_OF_LOWER = [
+    re.compile(pattern.pattern.replace("INST", "inst").replace("SYS", "sys"), re.MULTILINE)
+    for _, _, pattern in _SIGNS
+]
 _PLAIN = _by_shared_piece([pair for pair in _ANCHORS if pair[0].isascii()])
 _FOREIGN = _by_shared_piece([pair for pair in _ANCHORS if not pair[0].isascii()])
 
@@ -169,9 +174,10 @@ def signs(text: str) -> frozenset[str]:
         found.add("hidden characters")
         text = _HIDDEN.sub("", text)
     lower = text.lower()
+    plain = text.isascii()
     for at in sorted(_anchored(lower)):
         name, _, pattern = _SIGNS[at]
-        if name not in found and pattern.search(text):
+        if name not in found and (_OF_LOWER[at].search(lower) if plain else pattern.search(text)):
             found.add(name)
     if len(text) >= 80 and _BLOB.search(text):
         found.add("blob")
