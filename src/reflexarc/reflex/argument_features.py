@@ -12,6 +12,7 @@ from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import Cues
 from reflexarc.reflex.said_features import SAID_FEATURES, said_columns
 from reflexarc.reflex.sources import Argument
+from reflexarc.reflex.told_features import TOLD_FEATURES, told_columns
 
 FEATURES = (
     "hit_rate", "precision", "slots", "age_newest", "age_oldest", "used", "used_as",
@@ -19,7 +20,7 @@ FEATURES = (
     "record_in_user", "record_in_talk", "record_in_assistant", "constant_share", "made",
     "linked", "linked_record", "argument", "length", "length_difference", "best_in_user",
     "best_in_talk", "best_in_assistant", "newest_output", "best_slot", "candidates",
-    "chosen_before", "step", *SAID_FEATURES,
+    "chosen_before", "step", *TOLD_FEATURES, "parts_linked", "parts_again", *SAID_FEATURES,
 )  # fmt: skip
 _COLUMN = {name: at for at, name in enumerate(FEATURES)}
 _LINKED = _COLUMN["linked"]
@@ -40,9 +41,11 @@ _NOTHING: frozenset[str] = frozenset()
 _NO_OVERLAP = (0.0, 0.0, 0.0)
 _FAR = 9.0
 _LINK_COLUMNS = np.array([
-    _LINKED, _LINKED_RECORD, _LENGTH_DIFFERENCE, _CHOSEN_BEFORE, _STEP,
+    _LINKED, _LINKED_RECORD, _LENGTH_DIFFERENCE, _CHOSEN_BEFORE, _STEP, _COLUMN["parts_linked"],
+    _COLUMN["parts_again"],
 ])  # fmt: skip
-_UNLINKED = (-1.0, -1.0, _FAR, 0.0, _FAR)
+_UNLINKED = (-1.0, -1.0, _FAR, 0.0, _FAR, -1.0, 0.0)
+_TOLD_COLUMNS = slice(_COLUMN[TOLD_FEATURES[0]], _COLUMN[TOLD_FEATURES[-1]] + 1)
 _NEUTRAL = np.zeros(len(FEATURES), dtype=np.float32)
 _NEUTRAL[_LINK_COLUMNS] = _UNLINKED
 _NO_AGE = 99.0
@@ -63,6 +66,9 @@ def argument_matrix(
     matrix[:, _VARIED_COLUMNS] = _varied(context, argument, candidates)
     matrix[:, _FIRST_SAID:] = said_columns(context, argument, candidates, cues)
     _relative(matrix)
+    told = told_columns(context, candidates)
+    if told is not None:
+        matrix[:, _TOLD_COLUMNS] = told
     return matrix
 
 
@@ -142,28 +148,34 @@ def _relative(matrix: NDArray[np.float32]) -> None:
 
 
 class Chosen:
-    """The arguments already filled: their texts, where the last one stands, and the length of the
-    last list among them."""
+    """The arguments already filled: their texts, where the last one stands, and the length and the
+    items of the last list among them."""
 
-    __slots__ = ("entry", "length", "texts")
+    __slots__ = ("entry", "length", "parts", "texts")
 
     def __init__(
-        self, texts: tuple[str, ...] = (), length: int = 0, entry: Entry | None = None
+        self,
+        texts: tuple[str, ...] = (),
+        length: int = 0,
+        entry: Entry | None = None,
+        parts: tuple[str, ...] = (),
     ) -> None:
         self.texts = texts
         self.length = length
         self.entry = entry
+        self.parts = parts
 
     def then(self, candidate: Candidate) -> "Chosen":
         text = candidate.text
         if candidate.length:
-            return Chosen(self.texts, candidate.length, self.entry)
+            parts = tuple(entry.text for entry in candidate.parts)
+            return Chosen(self.texts, candidate.length, self.entry, parts)
         if candidate.made == ABSENT or isinstance(candidate.value, (dict, list)):
             return self
         entry = candidate.entries[-1] if candidate.entries else self.entry
         if len(text) <= _SHORTEST_LINKED:
-            return Chosen(self.texts, self.length, entry)
-        return Chosen((*self.texts, text), self.length, entry)
+            return Chosen(self.texts, self.length, entry, self.parts)
+        return Chosen((*self.texts, text), self.length, entry, self.parts)
 
 
 def link_columns(
@@ -207,17 +219,19 @@ def linked_rows(
 
 def link_values(
     context: Context, candidates: list[Candidate], chosen: Chosen
-) -> list[tuple[float, float, float, float, float]] | None:
+) -> list[tuple[float, ...]] | None:
     """For each candidate: whether its message, and its very record, holds the arguments chosen
     before too; how much longer a list it is; whether it is one of them; how far behind the last
-    of them it stands in the same message. None where nothing was chosen."""
+    of them it stands in the same message; and of a list beside a list, item by item, the share of
+    items that stand in a message with their counterpart, and that are it. None where nothing was
+    chosen."""
     texts, last, length = chosen.texts, chosen.entry, chosen.length
     if not texts and last is None and not length:
         return None
     holds = context.holds
     # What is asked of one message or record is asked once for all candidates that stand in it.
     shares: dict[int, float] = {}
-    rows: list[tuple[float, float, float, float, float]] = []
+    rows: list[tuple[float, ...]] = []
     for candidate in candidates:
         best = best_record = -1.0
         step: float | None = None
@@ -250,8 +264,20 @@ def link_values(
             candidate.length - length if length and candidate.length else _FAR,
             bool(texts) and candidate.made != ABSENT and candidate.text in texts,
             _FAR if step is None else step,
+            *_beside(holds, candidate, chosen.parts),
         ))  # fmt: skip
     return rows
+
+
+def _beside(
+    holds: dict[tuple[Origin | Record, str], bool], candidate: Candidate, chosen: tuple[str, ...]
+) -> tuple[float, float]:
+    if len(candidate.parts) != len(chosen) or not chosen:
+        return -1.0, 0.0
+    pairs = list(zip(candidate.parts, chosen, strict=True))
+    linked = sum([_share_of(holds, entry.origin, (text,)) for entry, text in pairs])
+    again = sum([entry.text == text for entry, text in pairs])
+    return linked / len(pairs), again / len(pairs)
 
 
 def _share_of(

@@ -4,34 +4,39 @@ Bounded: at most `MAX_CANDIDATES` per argument, from at most the 32 newest value
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, product
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from reflexarc.provenance import Entry
+from reflexarc.provenance import Entry, Origin
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.context import Context, Objects
+from reflexarc.reflex.list_candidates import ABSENT as ABSENT
+from reflexarc.reflex.list_candidates import ACROSS as ACROSS
+from reflexarc.reflex.list_candidates import AGENT_NAMED as AGENT_NAMED
+from reflexarc.reflex.list_candidates import CONSTANT as CONSTANT
+from reflexarc.reflex.list_candidates import COPIED as COPIED
+from reflexarc.reflex.list_candidates import PROJECTED as PROJECTED
+from reflexarc.reflex.list_candidates import SUBSET as SUBSET
+from reflexarc.reflex.list_candidates import USER_NAMED as USER_NAMED
+from reflexarc.reflex.list_candidates import WHOLE as WHOLE
+from reflexarc.reflex.list_candidates import Part, lists_told
 from reflexarc.reflex.made_values import KIND, made_entries
 from reflexarc.reflex.sources import Argument, Constant, Kind, kind_of
+from reflexarc.reflex.written import Written, form_under, write_list
 
 MAX_CANDIDATES = 32
 """Twice as many choose no better (measured on the public sets) and take twice as long."""
 _NEWEST = 32
 _NEWEST_LISTS = 10
 _NEWEST_OBJECTS = 40
-_LONGEST_LIST = 12
-_PAIRED = 5
-_ACROSS = 5
-
-# How a candidate was made. The order matters: trees split on it.
-COPIED, WHOLE, USER_NAMED, AGENT_NAMED, SUBSET, ACROSS, PROJECTED, CONSTANT, ABSENT = range(9)
 
 
 class Candidate:
     """One possible value. `slots` are positions in the argument's slots (-1: none);
-    `entries` the places it stands in, `length` the number of items of a list (0: no list)."""
+    `entries` the places it stands in, `length` the number of items of a list (0: no list), `parts`
+    the places of each item of a list put together."""
 
-    __slots__ = ("entries", "length", "made", "objects", "share", "slots", "text", "value")
+    __slots__ = ("entries", "length", "made", "objects", "parts", "share", "slots", "text", "value")
 
     def __init__(self, value: Any, text: str, made: int) -> None:
         self.value = value
@@ -39,6 +44,7 @@ class Candidate:
         self.made = made
         self.slots: list[int] = []
         self.entries: list[Entry] = []
+        self.parts: list[Entry] = []
         self.objects: Objects | None = None
         self.share = 0.0
         self.length = len(cast("list[Any]", value)) if isinstance(value, list) else 0
@@ -64,7 +70,18 @@ def enumerate_candidates(
     else:
         _scalars(context, argument, pool)
     pool.finish(constants)
+    if argument.written:
+        _write(pool.candidates, form_under(argument.written, context.prompt_hash))
     return pool.candidates
+
+
+def _write(candidates: Iterable[Candidate], form: Written) -> None:
+    """Lists as the text that this agent makes of them."""
+    for candidate in candidates:
+        value: Any = candidate.value
+        if isinstance(value, list):
+            candidate.value = write_list(cast("list[Any]", value), form)
+            candidate.text = plain_text(candidate.value)
 
 
 class _Pool:
@@ -94,6 +111,12 @@ class _Pool:
         if entry is not None:
             candidate.entries.append(entry)
         return candidate
+
+    def add_list(self, parts: Sequence[Part], made: int, slot: int) -> None:
+        """A list made of values that stand apart."""
+        candidate = self.add([value for value, _ in parts], made, slot, parts[0][1])
+        if candidate is not None and not candidate.parts:
+            candidate.parts = [entry for _, entry in parts]
 
     def finish(self, constants: Iterable[Constant]) -> None:
         """Constants and absence always fit: they are few."""
@@ -160,8 +183,10 @@ def _scalars(context: Context, argument: Argument, pool: _Pool) -> None:
 
 
 def _lists(context: Context, argument: Argument, pool: _Pool) -> None:
+    """Lists that what was said points at first: of single values there may be many."""
+    singles: list[tuple[Any, int, Entry]] = []
     for at, slot in enumerate(argument.slots):
-        by_message: defaultdict[int, list[tuple[Any, Entry]]] = defaultdict(list)
+        by_message: defaultdict[Origin, list[Part]] = defaultdict(list)
         for entry in _entries(context, slot.name)[-_NEWEST:]:
             whole: Any = entry.value
             if isinstance(whole, list):
@@ -169,57 +194,12 @@ def _lists(context: Context, argument: Argument, pool: _Pool) -> None:
                 continue
             fits, value = coerce(whole, argument.item_kind)
             if fits:
-                pool.add([value], COPIED, at, entry)
-                by_message[entry.origin.event].append((value, entry))
-        for event in sorted(by_message, reverse=True):
-            if pool.full:
-                return
-            for values, made, entry in _within(context, by_message[event]):
-                pool.add(values, made, at, entry)
-        for values, entry in _across(context, by_message):
-            pool.add(values, ACROSS, at, entry)
-
-
-def _within(
-    context: Context, found: list[tuple[Any, Entry]]
-) -> Iterator[tuple[list[Any], int, Entry]]:
-    """Lists of values of one message: all, those the user or the agent named, pairs."""
-    if not 2 <= len(found) <= _LONGEST_LIST:
-        return
-    yield [value for value, _ in found], WHOLE, found[0][1]
-    named_by = ((context.user_words, USER_NAMED), (context.assistant.words, AGENT_NAMED))
-    for words, made in named_by:
-        named = [pair for pair in found if _named(pair[1], words)]
-        if 1 <= len(named) < len(found):
-            yield [value for value, _ in named], made, named[0][1]
-    for size in (2, 3):
-        for chosen in combinations(found[:_PAIRED], size):
-            yield [value for value, _ in chosen], SUBSET, chosen[0][1]
-
-
-def _named(entry: Entry, words: Iterable[str]) -> bool:
-    record = entry.record.words
-    return len(record.intersection(words)) >= max(1.0, 0.5 * len(record))
-
-
-def _across(
-    context: Context, by_message: dict[int, list[tuple[Any, Entry]]]
-) -> Iterator[tuple[list[Any], Entry]]:
-    """One value of each of several messages, those that the talk named best."""
-    if not 2 <= len(by_message) <= 8:
-        return
-    talk = context.user_words | context.assistant.words
-    best = [
-        sorted(
-            found,
-            key=lambda pair: -len(pair[1].record.words & talk) / (len(pair[1].record.words) + 1),
-        )[:2]
-        for _, found in sorted(by_message.items())
-    ][-_ACROSS:]
-    for size in (2, 3):
-        for group in combinations(best, size):
-            for chosen in product(*group):
-                yield [value for value, _ in chosen], chosen[0][1]
+                singles.append((value, at, entry))
+                by_message[entry.origin].append((value, entry))
+        for parts, made in lists_told(context, by_message):
+            pool.add_list(parts, made, at)
+    for value, at, entry in singles:
+        pool.add_list([(value, entry)], COPIED, at)
 
 
 def _projections(context: Context, argument: Argument, pool: _Pool) -> None:

@@ -30,6 +30,7 @@ from reflexarc.provenance.words import plain_text, word_set
 from reflexarc.reflex.looks import CALL, USER, Memo, Seen
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
 from reflexarc.reflex.said import EMPTY, Said, Text
+from reflexarc.reflex.written import as_list
 from reflexarc.steps import Message, ToolCall
 from reflexarc.wire.chat import messages_given
 
@@ -55,6 +56,9 @@ class Objects:
         self.origin = origin
         # What candidates were made of it, by the keys they take.
         self.cuts: dict[tuple[str, ...], tuple[list[dict[str, Any]], tuple[str, str]] | None] = {}
+
+
+_RECENT = 5
 
 
 def _after(situation: int, what: str, text: str) -> int:
@@ -114,12 +118,13 @@ class Context:
         self.remembered: tuple[object, object, object] | None = None
         # Whether a message or record holds a value; neither ever changes.
         self.holds: dict[tuple[Origin | Record, str], bool] = {}
-        self._said = Said(EMPTY, EMPTY, self.user_words)
+        self._said = Said(EMPTY, EMPTY, self.user_words, ())
         # Values made of what users said (`made_values.py`), and when.
         self.made: dict[str, tuple[int, list[Entry]]] = {}
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
         self._now: datetime | None = None
+        self._recent: deque[frozenset[str]] = deque(maxlen=_RECENT)
         self.unanswered_calls = 0
         self._open_calls = 0
         self._tool_of_call: dict[str, str] = {}
@@ -142,7 +147,7 @@ class Context:
         """What was said last, with what was asked about it so far."""
         said = self._said
         if said.user is not self.user or said.assistant is not self.assistant:
-            said = self._said = Said(self.user, self.assistant, self.user_words)
+            said = self._said = Said(self.user, self.assistant, self.user_words, self._recent)
         return said
 
     def distinct(self, slot: str) -> set[str]:
@@ -182,6 +187,7 @@ class Context:
         if not self.user_turns:
             self.opening = self.situation
         self.user = Text(text)
+        self._recent.append(self.user.words)
         self.user_words |= self.user.words if len(text) <= _TAIL else word_set(text)
         self.user_turns += 1
         self.seen.append(Seen(USER, text))
@@ -208,6 +214,7 @@ class Context:
         if message.content:
             self.event += 1
             self.assistant = Text(message.content)
+            self._recent.append(self.assistant.words)
             origin = self._origin("assistant_message", message.content)
             self._add(assistant_entries(message.content, origin, self._year))
         if not message.tool_calls:
@@ -222,7 +229,8 @@ class Context:
         self.last_call = call
         origin = self._origin("earlier_call", call.raw)
         self.seen.append(Seen(CALL, call.raw))
-        for name, value in call.arguments.items():
+        for name, given in call.arguments.items():
+            value = as_list(given)[0]
             entry = Entry(f"prev:{name}", value, origin)
             self._add_one(entry)
             self.used[call.name, name].add(entry.text)

@@ -19,6 +19,7 @@ from reflexarc.reflex.made_values import PatternLearner
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.schema_choices import MAX_CHOICES
 from reflexarc.reflex.sensitive import MIN_TASKS, personal_field
+from reflexarc.reflex.written import Written, WrittenAs, as_list, written_as
 from reflexarc.steps import ToolCall
 
 Kind = Literal["string", "integer", "number", "boolean", "null", "list", "objects", "object"]
@@ -58,7 +59,8 @@ class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
 
 class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known about one argument of one tool. `found_share`: of its values, those that stood
-    anywhere in the conversation before the call."""
+    anywhere in the conversation before the call; `written`: how its lists are written as text,
+    where they are."""
 
     tool: str
     name: str
@@ -70,6 +72,7 @@ class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     absent_share: float
     projections: tuple[tuple[str, ...], ...]
     found_share: float = 1.0
+    written: tuple[WrittenAs, ...] = ()
 
 
 class Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,6 +132,7 @@ class _ArgumentCounts:
         self.size: Counter[str] = Counter()
         self.kinds: Counter[Kind] = Counter()
         self.item_kinds: Counter[Kind] = Counter()
+        self.written: defaultdict[tuple[str, Written], set[str]] = defaultdict(set)
         self.constants: dict[str, tuple[Any, set[str]]] = {}
         self.projections: Counter[tuple[str, ...]] = Counter()
         self.projected_in: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
@@ -176,7 +180,10 @@ class SourceLearner:
         self, counts: _ArgumentCounts, value: Any, task: str, index: _SlotIndex
     ) -> None:
         counts.present += 1
+        value, form = as_list(value)
         kind = kind_of(value)
+        if kind in ("list", "objects"):
+            counts.written[index.context.prompt_hash, form].add(task)
         counts.kinds[kind] += 1
         text = plain_text(value)
         if len(text) <= _MAX_CONSTANT_CHARS:
@@ -265,6 +272,7 @@ class SourceLearner:
                 and not any(self._private.name(key) for key in keys)
             ),
             found_share=counts.found / counts.present,
+            written=written_as(counts.written),
         )
         return argument, [support for _, support in frequent]
 
