@@ -21,9 +21,9 @@ from statistics import mean
 from acceptance import front, size
 from acceptance.lines import Lines
 from acceptance.quality import SESSIONS, Judged, Shuffle, Task, measure
-from reflexarc.reflex.certificate import clustered_test
+from reflexarc.reflex.clustered import clustered_test
 from reflexarc.reflex.evaluation import level_name
-from reflexarc.reflex.simulate import empirical_error, violation_rate
+from reflexarc.reflex.simulate import World, empirical_error, procedure_of, violation_rate
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SEEDS = (1, 2, 3, 4, 5)
@@ -167,11 +167,9 @@ def _validity(lines: Lines) -> None:
     for icc in (0.0, 0.1, 0.3):
         for procedure in broken:
             trials = violation_rate(
-                procedure,
+                procedure_of(procedure),
+                World(answers=8, correlation=icc, curve=lambda score: 0.5 * (1.0 - score)),
                 tasks=60,
-                decisions_per_task=8,
-                icc=icc,
-                error_curve=lambda score: 0.5 * (1.0 - score),
                 alpha=0.1,
                 delta=0.1,
                 repetitions=600,

@@ -25,7 +25,8 @@ def first_argument(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def certificate(header: dict[str, Any]) -> dict[str, Any]:
-    return header["card"]["certificates"][-1]
+    held = header["card"]["certificates"]
+    return next(one for one in held if one["threshold"] is not None)
 
 
 EDITS: dict[str, Edit] = {
@@ -33,6 +34,19 @@ EDITS: dict[str, Edit] = {
     "low threshold": lambda h, _: certificate(h).update(threshold=0.1),
     "errors over answers": lambda h, _: certificate(h).update(n=5, errors=9),
     "errors over the bound": lambda h, _: certificate(h).update(n=100, errors=50),
+    "a limit over the level": lambda h, _: certificate(h).update(bound=0.9),
+    "a limit that is no share": lambda h, _: certificate(h).update(bound=-0.1),
+    "more tasks wrong than there are": lambda h, _: certificate(h).update(tasks_wrong=10**6),
+    "a class nobody knows": lambda h, _: certificate(h).update(certificate_class="sure"),
+    "a unit nobody knows": lambda h, _: certificate(h).update(unit="call"),
+    "exact over its bound": lambda h, _: certificate(h).update(
+        certificate_class="exact", tasks=10, tasks_wrong=5, errors=5, n=1000
+    ),
+    "a negative attempt": lambda h, _: h["card"].update(attempt=-1),
+    "more touched than tasks": lambda h, _: h["card"]["per_task"][0].update(touched=10**6),
+    "fewer wrong at most than seen": lambda h, _: h["card"]["per_task"][0].update(
+        wrong=50, touched=1, wrong_per_task=0.5, wrong_per_task_bound=0.1
+    ),
     "negative bound": lambda h, _: certificate(h).update(max_error=-1.0),
     "mixed-up results, yet certified": lambda h, _: h["card"]["results"].update(fits=False),
     "error of 5": lambda h, _: h["card"].update(max_error=5.0),

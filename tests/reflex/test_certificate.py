@@ -10,14 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from reflexarc.reflex.certificate import LevelBound, Test, certify, clustered_test
-from reflexarc.reflex.clustered import binomial_upper
+from reflexarc.reflex.answers import Test
+from reflexarc.reflex.certificate import Certificate, certify
+from reflexarc.reflex.clustered import binomial_upper, clustered_test
 from reflexarc.reflex.simulate import (
+    Law,
     Trials,
+    World,
     betting_over_tasks,
     effective_sample,
     empirical_error,
     independent_errors,
+    procedure_of,
     violation_rate,
 )
 
@@ -35,7 +39,7 @@ def sample(n: int, errors: int, tasks: int, seed: int = 0) -> Sample:
     return score, wrong, random.integers(0, tasks, n)
 
 
-def at(certificates: list[LevelBound], level: float) -> LevelBound:
+def at(certificates: list[Certificate], level: float) -> Certificate:
     return next(c for c in certificates if c.max_error == level)
 
 
@@ -149,7 +153,7 @@ def test_levels_outside_zero_and_one_are_refused(alphas: tuple[float], delta: fl
 def test_a_certificate_survives_json_granted_or_not() -> None:
     for certificate in certify(*sample(160, 0, 60)):
         data = msgspec.json.encode(certificate)
-        assert msgspec.json.decode(data, type=LevelBound) == certificate
+        assert msgspec.json.decode(data, type=Certificate) == certificate
 
 
 # Validity: the true error is known, and exceeds the bound in at most a share DELTA of certificates.
@@ -173,23 +177,20 @@ def trials(
     curve: Callable[[NDArray[np.float64]], NDArray[np.float64]] = just_above,
     *,
     tasks: int = 60,
-    decisions_per_task: float = 6.0,
+    answers: float = 6.0,
     icc: float = 0.5,
-    shared: bool = False,
+    law: Law = "beta",
     calibrated: bool = False,
     repetitions: int = REPETITIONS,
 ) -> Trials:
     return violation_rate(
-        procedure,
+        procedure_of(procedure),
+        World(answers=answers, correlation=icc, curve=curve, law=law),
         tasks=tasks,
-        decisions_per_task=decisions_per_task,
-        icc=icc,
-        error_curve=curve,
         alpha=LEVEL,
         delta=DELTA,
         repetitions=repetitions,
         seed=4,
-        shared=shared,
         calibrated=calibrated,
     )
 
@@ -199,19 +200,9 @@ def tolerated(repetitions: int) -> float:
     return DELTA + 3 * math.sqrt(DELTA * (1 - DELTA) / repetitions)
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["beta", "shared cause"])
-@pytest.mark.parametrize("icc", [0.0, 0.1, 0.3, 0.5])
-@pytest.mark.parametrize(("tasks", "each"), [(30, 9.0), (100, 5.0), (300, 3.0)])
-def test_the_promise_is_kept_however_errors_cluster(
-    tasks: int, each: float, icc: float, shared: bool
-) -> None:
-    found = trials(clustered_test, tasks=tasks, decisions_per_task=each, icc=icc, shared=shared)
-    assert found.violated <= tolerated(REPETITIONS)
-
-
 @pytest.mark.parametrize("icc", [0.0, 0.5])
 def test_the_promise_is_kept_where_error_rises_as_confidence_falls(icc: float) -> None:
-    found = trials(clustered_test, rising, tasks=120, decisions_per_task=4.0, icc=icc)
+    found = trials(clustered_test, rising, tasks=120, answers=4.0, icc=icc)
     assert found.violated <= tolerated(REPETITIONS)
     assert found.certified > 0.3  # and not by certifying nothing
 
@@ -260,5 +251,5 @@ def test_clustering_costs_less_than_a_third_of_what_independence_would_certify()
 
 
 def test_an_estimated_design_effect_alone_is_optimistic_where_few_errors_were_seen() -> None:
-    found = trials(effective_sample, tasks=30, decisions_per_task=9.0, repetitions=300)
+    found = trials(effective_sample, tasks=30, answers=9.0, repetitions=300)
     assert found.violated > tolerated(300)

@@ -12,8 +12,10 @@ from reflexarc.reflex import clustered
 from reflexarc.reflex.clustered import (
     binomial_tail,
     binomial_upper,
+    clustered_bound,
     clustered_tail,
-    correlation_upper,
+    clustered_test,
+    correlation_under,
     design_effect,
 )
 
@@ -104,32 +106,59 @@ def test_few_errors_are_less_surprising_where_errors_cluster() -> None:
     assert tails == sorted(tails)
 
 
-def test_without_errors_nothing_is_known_of_their_correlation() -> None:
-    assert correlation_upper(np.full(60, 5), np.zeros(60, np.int64)) == clustered.MAX_CORRELATION
+def test_without_errors_they_may_all_sit_in_one_task() -> None:
+    nothing = np.zeros(60, np.int64)
+    assert correlation_under(np.full(60, 5), nothing, 0.05) == clustered.MAX_CORRELATION
 
 
-def test_errors_one_to_a_task_rule_high_correlation_out() -> None:
+def test_errors_one_to_a_task_speak_against_correlation() -> None:
     errors = np.zeros(60, np.int64)
     errors[:20] = 1
-    assert correlation_upper(np.full(60, 6), errors) < 0.1
+    assert correlation_under(np.full(60, 6), errors, 20 / 360) < 0.1
 
 
-def test_errors_that_fill_their_tasks_do_not() -> None:
+def test_far_fewer_errors_than_supposed_speak_for_correlation() -> None:
+    errors = np.zeros(60, np.int64)
+    errors[:10] = 1
+    found = [correlation_under(np.full(60, 6), errors, p) for p in (0.03, 0.08, 0.2)]
+    assert found[0] < found[1] < found[2]
+
+
+def test_errors_that_fill_their_tasks_speak_for_correlation() -> None:
     errors = np.zeros(60, np.int64)
     errors[:4] = 6
-    assert correlation_upper(np.full(60, 6), errors) == clustered.MAX_CORRELATION
+    assert correlation_under(np.full(60, 6), errors, 24 / 360) == clustered.MAX_CORRELATION
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.1, 0.3])
-def test_the_upper_end_of_the_correlation_lies_above_the_truth_nearly_always(rho: float) -> None:
+def test_tasks_of_one_answer_each_have_no_correlation() -> None:
+    assert correlation_under(np.ones(50, np.int64), np.zeros(50, np.int64), 0.05) == 0.0
+
+
+@pytest.mark.parametrize("rho", [0.05, 0.2, 0.4])
+def test_the_correlation_of_many_tasks_is_found(rho: float) -> None:
     random = np.random.default_rng(2)
-    sizes = random.integers(2, 12, 80)
-    above = 0
-    for _ in range(300):
-        spread = (1 - rho) / max(rho, 1e-9)
-        difficulty = random.beta(0.1 * spread, 0.9 * spread, 80) if rho else np.full(80, 0.1)
-        above += correlation_upper(sizes, random.binomial(sizes, difficulty)) >= rho
-    assert above / 300 >= 0.93
+    sizes = random.integers(4, 12, 2_000)
+    spread = (1 - rho) / rho
+    errors = random.binomial(sizes, random.beta(0.1 * spread, 0.9 * spread, 2_000))
+    assert correlation_under(sizes, errors, 0.1) == pytest.approx(rho, abs=0.05)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.integers(1, 60), st.floats(0.01, 0.3))
+def test_the_clustered_bound_inverts_the_clustered_test(
+    seed: int, tasks: int, delta: float
+) -> None:
+    random = np.random.default_rng(seed)
+    sizes = random.integers(1, 9, tasks)
+    errors = random.binomial(sizes, 0.05)
+    bound = clustered_bound(sizes, errors, delta)
+    assert bound == 1.0 or clustered_test(sizes, errors, bound) <= delta
+    assert clustered_test(sizes, errors, max(1e-9, bound - 1e-4)) > delta or bound < 2e-4
+
+
+def test_the_bound_of_no_answers_is_one() -> None:
+    nothing = np.zeros(0, np.int64)
+    assert clustered_bound(nothing, nothing, 0.1) == 1.0
 
 
 def test_the_design_effect_is_kishs() -> None:

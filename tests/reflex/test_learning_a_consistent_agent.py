@@ -53,7 +53,15 @@ def test_the_card_says_what_was_learned_from_what(parcel_reflex: Reflex) -> None
     assert effects == {
         "get_order": "read", "track_parcel": "read", "refund_order": "write", "think": "think",
     }  # fmt: skip
-    assert [certificate.max_error for certificate in card.certificates] == [0.02, 0.05, 0.1]
+    assert [(one.scope, one.max_error) for one in card.acting if one.scope == "reads"] == [
+        ("reads", 0.02), ("reads", 0.05), ("reads", 0.1),
+    ]  # fmt: skip
+    assert {one.certificate_class for one in card.certificates} == {"exact", "model-based"}
+    assert {one.certificate_class for one in card.acting} == {"model-based"}
+    assert {one.scope for one in card.certificates} >= {"reads", "writes"}
+    assert not any(one.scope.startswith("writes") for one in card.reads)
+    granted = {one.max_error for one in card.acting if one.granted and one.scope == "reads"}
+    assert {one.max_error for one in card.per_task if one.origin == "new"} >= granted
 
 
 def test_learning_twice_gives_the_same_bytes() -> None:

@@ -202,8 +202,8 @@ class _Run:
             return False  # too little, or nothing learnable, so far: a result, no error
         kept = self._acting and acting and _grants(self._reflex) and not _grants(reflex)
         certified: defaultdict[str, list[str]] = defaultdict(list)
-        for one in reflex.card.certificates:
-            if one.threshold is not None and acting:
+        for one in reflex.card.reads:
+            if one.granted and acting:
                 certified[one.scope].append(level_name(one.max_error))
         self.learned.append(
             Attempt(
@@ -231,8 +231,7 @@ class _Run:
 def _grants(reflex: Reflex | None) -> bool:
     """Whether anything is certified within the error asked for."""
     return reflex is not None and any(
-        one.threshold is not None and one.max_error <= reflex.card.max_error
-        for one in reflex.card.certificates
+        one.granted and one.max_error <= reflex.card.max_error for one in reflex.card.reads
     )
 
 

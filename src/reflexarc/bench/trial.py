@@ -26,6 +26,7 @@ from reflexarc.reflex import (
 )
 from reflexarc.reflex.evaluation import Certified, level_name
 from reflexarc.reflex.learning import tool_effects
+from reflexarc.reflex.scopes import parent_scope
 from reflexarc.sim import Profile
 from reflexarc.steps import Effect, Session, decision_items
 from reflexarc.steps.errors import InputError, LearnError
@@ -199,7 +200,7 @@ def _judged(
             share = _LEARNING_SHARE + (1 - _LEARNING_SHARE) * done / len(test)
             progress("judging on new tasks", share)
     evaluation = summarise(reflex, test, found)
-    certified = [one.max_error for one in card.certificates if one.threshold is not None]
+    certified = [one.max_error for one in card.reads if one.granted]
     shown = level_name(max(certified)) if certified else None
     return Learned(
         train_sessions=len(train),
@@ -208,7 +209,8 @@ def _judged(
         evaluation=evaluation,
         levels=tuple(
             Level(one, evaluation.certified[level_name(one.max_error)], _more(one, len(train)))
-            for one in card.certificates
+            for one in card.reads
+            if one.scope == parent_scope("new", "read")
         ),
         examples=wrong_answers(found, test, shown, reflex.effects),
         examples_certified=shown is not None,

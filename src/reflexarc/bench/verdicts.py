@@ -41,7 +41,7 @@ def tool_verdicts(
 ) -> tuple[ToolVerdict, ...]:
     """A verdict for every tool of the card, in its order."""
     level = level_name(max_error)
-    certified = any(c.threshold is not None and c.max_error <= max_error for c in card.certificates)
+    certified = any(one.granted and one.max_error <= max_error for one in card.reads)
     rows: list[ToolVerdict] = []
     for tool in card.tools:
         recorded = [

@@ -1,15 +1,14 @@
 """`reflexarc learn`: from sessions to a reflex, and what a person should review in it."""
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import click
-from rich.table import Table
 
 from reflexarc.bench.verdicts import RESULTS_MIXED_UP
 from reflexarc.cli.agreement import ITSELF, cell_with_itself, with_itself
+from reflexarc.cli.certificates import show_certificates
 from reflexarc.cli.store import Day, opened, state_option
 from reflexarc.cli.tables import (
     OutputFile,
@@ -24,7 +23,8 @@ from reflexarc.cli.tables import (
     write_json,
 )
 from reflexarc.lifecycle.from_store import Learning, note_learned, sessions_of
-from reflexarc.reflex import Card, Certificate, learn
+from reflexarc.reflex import Card, learn
+from reflexarc.reflex.claims import CLASSES, CertificateClass
 from reflexarc.reflex.learning import LEAST_ERROR
 from reflexarc.steps import Effect, Session
 from reflexarc.steps.errors import InputError, LearnError
@@ -88,6 +88,21 @@ effect_option = click.option(
 )
 @max_error_option
 @confidence_option
+@click.option(
+    "--certificate",
+    "certificate_class",
+    type=click.Choice(CLASSES),
+    default="model-based",
+    show_default=True,
+    help="What acts is certified over answers (model-based), or over tasks (exact).",
+)
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Number of this attempt, from 1, where you learn anew until something is certified: the "
+    "attempts share one error budget.  [default: it stands alone]",
+)
 @click.option("--only-verified", is_flag=True, help="Keep sessions whose reward is full (1).")
 @effect_option
 @json_option
@@ -100,6 +115,8 @@ def command(
     path: str,
     max_error: float,
     confidence: float,
+    certificate_class: CertificateClass,
+    attempt: int,
     only_verified: bool,
     effects: tuple[tuple[str, Effect], ...],
     json_path: str | None,
@@ -110,7 +127,7 @@ def command(
     Review what it prints: a tool taken for a read may be called without asking once it is
     certified. What is declared with --effect wins over the guess.
     """
-    how = Learning(max_error, confidence, dict(effects), route, since)
+    how = Learning(max_error, confidence, dict(effects), route, since, certificate_class, attempt)
     if not from_store:
         if not files:
             raise click.UsageError("Missing argument 'FILE...'.")
@@ -130,6 +147,8 @@ def command(
             max_error=max_error,
             confidence=confidence,
             effects=dict(effects),
+            certificate_class=certificate_class,
+            attempt=attempt,
             progress=moved,
         )
     try:
@@ -199,33 +218,11 @@ def show_card(card: Card) -> None:
             ],
         )
     )
-    holding = f"each holding with probability {card.confidence_level:g}"
-    console.print(_certificates(f"Certificates for reads, {holding}", card.certificates))
-    if card.partial:
-        title = f"Certificates for reads whose free text is left open, {holding}"
-        console.print(_certificates(title, card.partial))
+    show_certificates(console, card)
     if card.results.fits is False:
         console.print(f"[bold]Careful:[/bold] {RESULTS_MIXED_UP}.")
-    if all(one.threshold is None for one in (*card.certificates, *card.partial)):
+    if not any(one.granted for one in (*card.reads, *card.partial)):
         console.print("Nothing is certified: this reflex only ever escalates.")
-
-
-def _certificates(title: str, certificates: Sequence[Certificate]) -> Table:
-    return table(
-        title,
-        ("error at most", "status", "answers", "wrong", "tasks", "still missing"),
-        [
-            (
-                f"{100 * one.max_error:g}%",
-                "certified" if one.threshold is not None else "not certified",
-                one.n,
-                one.errors,
-                one.tasks,
-                f"about {one.missing} right answers" if one.missing else "",
-            )
-            for one in certificates
-        ],
-    )
 
 
 def _share(share: float, count: int) -> str:

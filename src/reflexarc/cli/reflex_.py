@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from reflexarc.cli.agreement import ITSELF, cell_with_itself, with_itself
+from reflexarc.cli.certificates import show_certificates
 from reflexarc.cli.reflex_life import (
     demote_command,
     list_command,
@@ -113,15 +114,7 @@ def show(file: str, state: Path | None, json_path: str | None) -> None:
         "held-out contexts looked unlike the others"
     )
     console.print(with_itself(card.repeats))
-    rows = [
-        (
-            f"{one.max_error:.0%} of {one.scope}", one.n, one.errors, one.tasks,
-            "none" if one.threshold is None else f"{one.threshold:.3f}",
-        )
-        for one in (*card.certificates, *card.partial)
-    ]  # fmt: skip
-    columns = ("at most wrong", "answers", "wrong", "tasks", "from confidence")
-    console.print(table("Certificates", columns, rows))
+    show_certificates(console, card)
     tools = [
         (
             one.name, one.effect, one.why, one.calls, f"{one.exact:.1%}",

@@ -128,14 +128,16 @@ def examine_route(route: Route, environment: Mapping[str, str]) -> list[Finding]
 def _reflex(route: Route, path: str) -> Finding:
     what = f"route {route.path}, reflex {path}"
     try:
-        certificate = Reflex.load(path).certificate(route.max_error)
+        certified = Reflex.load(path).certified(route.max_error)
     except (ArtifactError, OSError) as error:
         do = "learn it again, or take it from a backup; until then System 2 answers everything"
         return Finding("fail", what, str(error), do)
-    if certificate is None:
+    if not certified:
         do = "it will not act: learn from more sessions, or allow a larger max_error"
         return Finding("warn", what, f"no certificate for max_error {route.max_error:g}", do)
-    return Finding("ok", what, f"loads, with a certificate for max_error {route.max_error:g}")
+    scopes = ", ".join(one.scope for one in certified)
+    held = f"loads, with a certificate for max_error {route.max_error:g}: {scopes}"
+    return Finding("ok", what, held)
 
 
 def examine_state(directory: Path, free_bytes: int) -> list[Finding]:

@@ -247,6 +247,7 @@ class NativeDesk:
                 guarantee.scope,
                 guarantee.n,
                 guarantee.errors,
+                guarantee.certificate_class,
             ),
             reason=reason,
             checks=checks,

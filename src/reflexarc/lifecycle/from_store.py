@@ -8,6 +8,7 @@ import msgspec
 from sqlalchemy import Connection, select
 
 from reflexarc.reflex import Reflex, learn
+from reflexarc.reflex.claims import CertificateClass
 from reflexarc.steps import Effect, Session
 from reflexarc.steps.errors import LearnError, SessionLineError
 from reflexarc.store.artifacts import note_artifact
@@ -28,6 +29,8 @@ class Learning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effects: dict[str, Effect] = {}
     route: str | None = None
     since_s: float | None = None
+    certificate_class: CertificateClass = "model-based"
+    attempt: int = 0
 
 
 def sessions_of(connection: Connection, how: Learning) -> tuple[Recording, Gone]:
@@ -98,7 +101,10 @@ def _learn(sessions: list[Session], how: Learning) -> Reflex:
     effects: dict[str, Effect] = {
         name: effect for name, effect in how.effects.items() if name in called
     }
-    return learn(sessions, max_error=how.max_error, confidence=how.confidence, effects=effects)
+    return learn(
+        sessions, max_error=how.max_error, confidence=how.confidence, effects=effects,
+        certificate_class=how.certificate_class, attempt=how.attempt,
+    )  # fmt: skip
 
 
 def ids_of(text: str | None) -> list[str]:

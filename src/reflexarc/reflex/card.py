@@ -1,59 +1,14 @@
 """The card of a reflex: what it was learned from, what it may do, under which certificates."""
 
-import math
-from collections.abc import Sequence
-
 import msgspec
 
-from reflexarc.reflex.certificate import LevelBound
+from reflexarc.reflex.certificate import Certificate as Certificate
+from reflexarc.reflex.claims import CertificateClass
 from reflexarc.reflex.integrity import ResultsFit
+from reflexarc.reflex.per_task import PerTask
 from reflexarc.reflex.repeat import NOTHING_RECURS, Repeats
+from reflexarc.reflex.scopes import parent_scope
 from reflexarc.steps import Effect
-
-READS = "reads"
-RECALLED_READS = "recalled reads"
-"""Scopes: calls of read tools that a member ranked best, and those answered from memory."""
-
-
-class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A bound on the error of what a scope answers.
-
-    With probability `confidence_level` over the draw of the learning tasks, at most `max_error` of
-    the answers with confidence >= `threshold` are not what System 2 would have done. Judged on `n`
-    answers, `errors` of them wrong, in `tasks` tasks, none of which was learned from by the model
-    that answered. `threshold` is None where nothing could be certified; `missing` is about how
-    many further right answers the level would then need.
-    """
-
-    max_error: float
-    confidence_level: float
-    scope: str
-    threshold: float | None
-    n: int
-    errors: int
-    tasks: int
-    design_effect: float
-    procedure: str
-    missing: int
-
-
-def shown(bounds: Sequence[LevelBound], scope: str) -> tuple[Certificate, ...]:
-    """Bounds as a card shows them."""
-    return tuple(
-        Certificate(
-            max_error=one.max_error,
-            confidence_level=one.confidence_level,
-            scope=scope,
-            threshold=float(one.threshold) if math.isfinite(one.threshold) else None,
-            n=one.n,
-            errors=one.errors,
-            tasks=one.tasks,
-            design_effect=one.design_effect,
-            procedure=one.procedure,
-            missing=one.missing,
-        )
-        for one in bounds
-    )
 
 
 class ToolRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,6 +28,10 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     (cross-fitted by task). `partial` certifies calls whose free text is left open. Where `results`
     says that recorded results do not belong to their calls, nothing is certified. `repeats`: how
     System 2 agrees with itself in the sessions learned from, beside which `exact` has to be read.
+
+    `certificates` are of both classes and all scopes; those of `certificate_class` act, which was
+    chosen before they were judged. `per_task`: what they mean for a task. `attempt` numbers the
+    attempts at learning that share an error budget, from 1 (0: this one stands alone).
     """
 
     sessions: int
@@ -89,3 +48,20 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificates: tuple[Certificate, ...]
     partial: tuple[Certificate, ...] = ()
     repeats: Repeats = NOTHING_RECURS
+    certificate_class: CertificateClass = "model-based"
+    per_task: tuple[PerTask, ...] = ()
+    attempt: int = 0
+
+    @property
+    def acting(self) -> tuple[Certificate, ...]:
+        """The certificates of the class that acts, granted or not. Those of writes act only where
+        that is allowed."""
+        return tuple(
+            one for one in self.certificates if one.certificate_class == self.certificate_class
+        )
+
+    @property
+    def reads(self) -> tuple[Certificate, ...]:
+        """Those of reads, which act by themselves."""
+        scopes = (parent_scope("new", "read"), parent_scope("recalled", "read"))
+        return tuple(one for one in self.acting if one.scope.split(":", 1)[0] in scopes)

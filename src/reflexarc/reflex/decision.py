@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from reflexarc.provenance import SourceKind
+from reflexarc.reflex.claims import CertificateClass
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -31,15 +32,17 @@ class ProposedCall(msgspec.Struct, frozen=True):
 
 
 class Guarantee(msgspec.Struct, frozen=True):
-    """The certificate a decision acted under: at `confidence_level`, over answers in `scope`, the
-    share that System 2 would have made otherwise is at most `max_error`; judged on `n` answers of
-    tasks not learned from, `errors` of them wrong."""
+    """The certificate a decision acted under: at `confidence_level`, over answers in `scope`
+    (`certificate_class` "model-based"; "exact": over the tasks in which it acts, a wrong one in
+    them), the share that System 2 would have made otherwise is at most `max_error`; judged on `n`
+    answers of tasks not learned from, `errors` of them wrong."""
 
     max_error: float
     confidence_level: float
     scope: str
     n: int
     errors: int
+    certificate_class: CertificateClass
 
 
 class Decision(msgspec.Struct, frozen=True):

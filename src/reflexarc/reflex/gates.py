@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from reflexarc.reflex.card import READS, RECALLED_READS, Certificate
+from reflexarc.reflex.card import Certificate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.predictor import Ranking
 from reflexarc.reflex.reflex import Reflex
@@ -97,14 +97,14 @@ def gates(
     return tuple(asked)
 
 
-def scope_of(ranking: Ranking) -> str:
-    """The scope of the certificate under which the best-ranked call would be made."""
-    return READS if ranking.recalled is None else RECALLED_READS
+def held_for(reflex: Reflex, ranking: Ranking) -> list[Certificate]:
+    """The certificates, granted or not, under which the best-ranked call would be made."""
+    scope = reflex.scope_of(ranking, ranking.calls[0].name) if ranking.calls else ""
+    return [one for one in reflex.card.acting if one.scope == scope]
 
 
 def distances(reflex: Reflex, ranking: Ranking, confidence: float) -> tuple[LevelDistance, ...]:
     """How far a confidence is from each level of error of its scope, the tightest first."""
-    certificates = [one for one in reflex.card.certificates if one.scope == scope_of(ranking)]
     return tuple(
         LevelDistance(
             max_error=one.max_error,
@@ -114,7 +114,7 @@ def distances(reflex: Reflex, ranking: Ranking, confidence: float) -> tuple[Leve
             missing=one.missing,
             enough=one.threshold is not None and confidence >= one.threshold,
         )
-        for one in sorted(certificates, key=lambda one: one.max_error)
+        for one in sorted(held_for(reflex, ranking), key=lambda one: one.max_error)
     )
 
 
@@ -124,11 +124,9 @@ def _sure_enough(
     limit = reflex.card.max_error if max_error is None else max_error
     level = f"{100 * limit:g}%"
     certified, sure = f"is an error of at most {level} certified?", "is it sure enough?"
-    scope = scope_of(ranking)
-    certificate = reflex.certificate(max_error, scope)
+    certificate = reflex.certificate(max_error, reflex.scope_of(ranking, ranking.calls[0].name))
     if certificate is None or certificate.threshold is None:
-        of_scope = [one for one in reflex.card.certificates if one.scope == scope]
-        remedy = _uncertified(of_scope, limit)
+        remedy = _uncertified(held_for(reflex, ranking), limit)
         return [Gate(certified, False, "no_certificate", remedy)]
     confidence = reflex.confidence_of(context, ranking)
     if confidence >= certificate.threshold:

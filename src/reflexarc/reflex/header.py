@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
 from reflexarc.reflex.card import Card
+from reflexarc.reflex.certificate import Certificate
 from reflexarc.reflex.choice import FEATURES as CHOICE_FEATURES
 from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
 from reflexarc.reflex.familiarity import Familiarity, Looks
 from reflexarc.reflex.history import FIELDS, HistoryFeatures, Vocabulary
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.member import MEMBERS, Member
+from reflexarc.reflex.per_task import PerTask
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.recall import ARRAYS as RECALL_ARRAYS
 from reflexarc.reflex.recall import Recall
@@ -242,15 +244,41 @@ def _card_faults(card: Card) -> Iterator[str]:
     if not 0.0 < card.max_error < 1.0 or not 0.0 < card.confidence_level < 1.0:
         yield "the card's error and confidence are not between 0 and 1"
     for one in (*card.certificates, *card.partial):
-        if not 0.0 < one.max_error < 1.0 or not 0.0 < one.confidence_level < 1.0:
-            yield "a certificate's error and confidence are not between 0 and 1"
-        if not 0 <= one.errors <= one.n or one.tasks < 0 or one.missing < 0:
-            yield f"a certificate of {one.errors} errors in {one.n} answers"
-        if one.threshold is not None:
-            if not LEAST_THRESHOLD <= one.threshold <= 1.0:
-                yield f"a certificate's threshold of {one.threshold}"
-            if one.errors > one.max_error * one.n or card.results.fits is False:
-                yield "a certificate that its own numbers do not bear out"
+        yield from _certificate_faults(one, card)
+    if card.attempt < 0:
+        yield f"attempt {card.attempt}"
+    for each in card.per_task:
+        yield from _per_task_faults(each)
+
+
+def _certificate_faults(one: Certificate, card: Card) -> Iterator[str]:
+    if not 0.0 < one.max_error < 1.0 or not 0.0 < one.confidence_level < 1.0:
+        yield "a certificate's error and confidence are not between 0 and 1"
+    if not 0.0 <= one.bound <= 1.0 or not one.design_effect >= 0.0:
+        yield f"a certificate's bound of {one.bound} and design effect of {one.design_effect}"
+    if not 0 <= one.errors <= one.n or one.missing < 0 or one.missing_tasks < 0:
+        yield f"a certificate of {one.errors} errors in {one.n} answers"
+    if not 0 <= one.tasks_wrong <= one.tasks <= one.n or one.tasks_wrong > one.errors:
+        yield f"a certificate of {one.tasks_wrong} tasks with errors among {one.tasks}"
+    if one.threshold is not None:
+        if not LEAST_THRESHOLD <= one.threshold <= 1.0:
+            yield f"a certificate's threshold of {one.threshold}"
+        exact = one.certificate_class == "exact"
+        wrong, of = (one.tasks_wrong, one.tasks) if exact else (one.errors, one.n)
+        if wrong > one.max_error * of or one.bound > one.max_error or not one.n:
+            yield "a certificate that its own numbers do not bear out"
+        if card.results.fits is False:
+            yield "a certificate of a log whose results are mixed up"
+
+
+def _per_task_faults(one: PerTask) -> Iterator[str]:
+    shares = (one.max_error, one.confidence_level, one.touched_bound)
+    if not all(0.0 <= share <= 1.0 for share in shares):
+        yield "a figure per task that is no share"
+    if not 0 <= one.touched <= one.tasks <= one.acts or not one.touched <= one.wrong <= one.acts:
+        yield f"{one.touched} of {one.tasks} tasks touched by {one.wrong} of {one.acts} acts"
+    if not 0.0 <= one.wrong_per_task <= one.wrong_per_task_bound <= one.acts:
+        yield f"{one.wrong_per_task} wrong acts a task, at most {one.wrong_per_task_bound}"
 
 
 def _corrupt(why: str) -> ArtifactCorruptError:

@@ -2,9 +2,9 @@
 
 Runs of one task go right or wrong together, so calls are worth less than their number: intervals
 that take them as independent are too narrow. Here the law of the sum is that of `clustered.py` (a
-beta-binomial in each task), its intra-class correlation the largest the data do not rule out, and
-the bounds are the shares at which so few or so many cases become improbable (the inversion of a
-test, as Clopper & Pearson did it, Biometrika 26, 1934). They err on the wide side.
+beta-binomial in each task), its intra-class correlation about the likeliest under the share in
+question, and the bounds are the shares at which so few or so many cases become improbable (the
+inversion of a test, as Clopper & Pearson did it, Biometrika 26, 1934).
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.reflex.clustered import clustered_tail, correlation_upper
-
-_PRECISION = 1e-5
+from reflexarc.reflex.clustered import clustered_bound
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -29,15 +27,15 @@ def clustered_upper(cases: Iterable[tuple[str, bool]], delta: float = 0.05) -> f
     """One-sided upper bound, with confidence 1 - delta, of the share of cases that are true; each
     case comes with its task. 1.0 where there is none."""
     sizes, hits = _by_task(cases)
-    return _upper(sizes, hits, delta)
+    return clustered_bound(sizes, hits, delta)
 
 
 def clustered_interval(cases: Iterable[tuple[str, bool]], delta: float = 0.05) -> Interval:
     """Two-sided interval of that share: half of delta on each side."""
     sizes, hits = _by_task(cases)
     return Interval(
-        round(1.0 - _upper(sizes, sizes - hits, delta / 2), 6),
-        round(_upper(sizes, hits, delta / 2), 6),
+        round(1.0 - clustered_bound(sizes, sizes - hits, delta / 2), 6),
+        round(clustered_bound(sizes, hits, delta / 2), 6),
     )
 
 
@@ -53,17 +51,3 @@ def _by_task(
         np.array(list(sizes.values()), dtype=np.int64),
         np.array(list(hits.values()), dtype=np.int64),
     )
-
-
-def _upper(sizes: NDArray[np.int64], hits: NDArray[np.int64], delta: float) -> float:
-    n, found = int(sizes.sum()), int(hits.sum())
-    if found == n:
-        return 1.0
-    # One task of one case each leaves nothing to correlate.
-    correlation = correlation_upper(sizes, hits) if int(sizes.max()) > 1 else 0.0
-    low, high = found / n, 1.0
-    while high - low > _PRECISION:
-        middle = (low + high) / 2
-        few = clustered_tail(found, sizes, middle, correlation) if middle > 0.0 else 1.0
-        low, high = (middle, high) if few > delta else (low, middle)
-    return high

@@ -16,6 +16,7 @@ from reflexarc.reflex.predictor import Predictor, RankedCall, Ranking
 from reflexarc.reflex.recall import RecallLearner
 from reflexarc.reflex.recalling import remembered
 from reflexarc.reflex.replay import replay
+from reflexarc.reflex.scopes import ScopedAnswers
 from reflexarc.steps import Session
 
 
@@ -49,15 +50,20 @@ class JudgedItem(msgspec.Struct):
 
 
 class Judging:
-    """Judges sessions by members. `thinking` names the tools that only think, `acting` those that
-    may act; `memory` has observed every session."""
+    """Judges sessions by members. `thinking` names the tools that only think, `reads` and `writes`
+    those of which calls may act; `memory` has observed every session."""
 
     def __init__(
-        self, memory: RecallLearner, thinking: AbstractSet[str], acting: AbstractSet[str]
+        self,
+        memory: RecallLearner,
+        thinking: AbstractSet[str],
+        reads: AbstractSet[str],
+        writes: AbstractSet[str],
     ) -> None:
         self._memory = memory
         self._thinking = thinking
-        self._acting = acting
+        self._reads = reads
+        self._acting = reads | writes
 
     def items(
         self,
@@ -74,9 +80,7 @@ class Judging:
                 answers = item.answers(self._thinking)
                 best = ranking.calls[0] if ranking.calls else None
                 familiar = familiarity.fault(context) is None
-                partial = judge_item(
-                    predictor, context, ranking, item, self._thinking, self._acting
-                )
+                partial = judge_item(predictor, context, ranking, item, self._thinking, self._reads)
                 if partial is not None:
                     partial.may_act &= familiar
                 found = self._memory.find(context, number)
@@ -109,3 +113,36 @@ class Judging:
             right=best.key in answers,
             may_act=self._may_act(context, best) and familiar,
         )
+
+
+def scoped_answers(
+    judged: Sequence[JudgedItem],
+    scores: NDArray[np.float64],
+    writes: AbstractSet[str],
+    least: float,
+) -> ScopedAnswers:
+    """What could have acted, as certificates are judged on it: an item's new answer, with its
+    cross-fitted score, where that is at least `least`; and its recalled one. `writes` names the
+    tools that write."""
+    tools: dict[str, int] = {}
+    tasks = {task: at for at, task in enumerate(sorted({item.task for item in judged}))}
+    rows: list[tuple[float, bool, int, bool, bool, int]] = []
+    for item, score in zip(judged, scores.tolist(), strict=True):
+        if item.may_act and item.tool is not None and score >= least:
+            tool = tools.setdefault(item.tool, len(tools))
+            write = item.tool in writes
+            rows.append((score, not item.right, tasks[item.task], False, write, tool))
+        again = item.recalled
+        if again is not None and again.may_act and again.score >= least:
+            tool = tools.setdefault(again.tool, len(tools))
+            write = again.tool in writes
+            rows.append((again.score, not again.right, item.session, True, write, tool))
+    return ScopedAnswers(
+        score=np.array([row[0] for row in rows], np.float64),
+        wrong=np.array([row[1] for row in rows], np.bool_),
+        task=np.array([row[2] for row in rows], np.int64),
+        recalled=np.array([row[3] for row in rows], np.bool_),
+        write=np.array([row[4] for row in rows], np.bool_),
+        tool=np.array([row[5] for row in rows], np.int64),
+        tools=tuple(tools),
+    )

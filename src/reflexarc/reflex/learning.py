@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.reflex.card import READS, RECALLED_READS, Card, Certificate, ToolRow, shown
-from reflexarc.reflex.certificate import certify
+from reflexarc.reflex.card import Card, Certificate, ToolRow
+from reflexarc.reflex.claims import CertificateClass
 from reflexarc.reflex.confidence import fit_confidence
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.effects import DECLARED, guess_effect, strictest
@@ -17,15 +17,17 @@ from reflexarc.reflex.fit import fits
 from reflexarc.reflex.header import LEAST_THRESHOLD
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.integrity import results_fit
-from reflexarc.reflex.judging import JudgedItem, Judging
+from reflexarc.reflex.judging import JudgedItem, Judging, scoped_answers
 from reflexarc.reflex.member import MEMBERS, Member
 from reflexarc.reflex.partial import certify_partials
+from reflexarc.reflex.per_task import per_task
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.recall import RecallLearner
 from reflexarc.reflex.reflex import Reflex, task_hash
 from reflexarc.reflex.repeat import repeats
 from reflexarc.reflex.replay import replay
+from reflexarc.reflex.scopes import certify_scopes
 from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect, Session, ToolSpec
@@ -43,20 +45,26 @@ def learn(
     max_error: float = 0.05,
     confidence: float = 0.9,
     effects: Mapping[str, Effect] | None = None,
+    certificate_class: CertificateClass = "model-based",
+    attempt: int = 0,
     progress: Progress | None = None,
 ) -> Reflex:
     """Learn a reflex from recorded sessions.
 
     `max_error`: the largest share of wrong answers it may act under, in [0.001, 1); `confidence`:
     the probability, in (0, 1), that a certificate holds; `effects`: declared effects by tool,
-    which win over guesses; `progress` is called with a phase and the share of the work done.
-    Raises LearnError where the sessions hold nothing that could be learned.
+    which win over guesses; `certificate_class`: that of the certificates it acts under;
+    `attempt`: the number of this attempt, from 1, in a series that learns until something is
+    certified (0: it stands alone); `progress` is called with a phase and the share of the work
+    done. Raises LearnError where the sessions hold nothing that could be learned.
     """
     if not LEAST_ERROR <= max_error < 1.0 or not 0.0 < confidence < 1.0:
         raise LearnError(
             "max_error and confidence are shares: give numbers between 0 and 1, and no error "
             f"below {LEAST_ERROR}, which would take tens of thousands of answers to certify"
         )
+    if attempt < 0:
+        raise LearnError(f"attempt {attempt}: count them from 1; 0 stands for one that is alone")
     say = progress or _silent
     tasks = sorted({session.task for session in sessions})
     if len(tasks) < _MIN_TASKS:
@@ -67,10 +75,11 @@ def learn(
     private = Private(sessions)
     found = _nameable(tool_effects(sessions, effects or {}), private)
     thinking = {name for name, (effect, _) in found.items() if effect == "think"}
-    acting = {name for name, (effect, _) in found.items() if effect == "read"}
+    reads = {name for name, (effect, _) in found.items() if effect == "read"}
+    writes = {name for name, (effect, _) in found.items() if effect == "write"}
     folds = _folds(tasks)
     familiarity, memory = _observe(sessions, folds, thinking)
-    judging = Judging(memory, thinking, acting)
+    judging = Judging(memory, thinking, reads, writes)
     numbered = list(enumerate(sessions))
     say("reading what was said and called", 0.0)
     learned = [
@@ -96,13 +105,11 @@ def learn(
             scores[here] = confidences[fold].probabilities(features[here])[:, 0]
     levels = sorted({*LEVELS, max_error})
     results = results_fit(sessions)
-    certificates = (
-        *_certificates(judged, scores, levels, confidence),
-        *_recalled_certificates(judged, levels, confidence),
-    )
+    answers = scoped_answers(judged, scores, writes, LEAST_THRESHOLD)
+    certificates = certify_scopes(answers, levels, 1 - confidence, attempt=attempt)
     partial, partials = certify_partials(
         [item.partial for item in judged], scores, fold_of, _task_numbers(judged),
-        levels=levels, confidence=confidence,
+        levels=levels, confidence=confidence, certificate_class=certificate_class, attempt=attempt,
     )  # fmt: skip
     if results.fits is False:
         certificates, partial = _nothing_certified(certificates), _nothing_certified(partial)
@@ -122,6 +129,9 @@ def learn(
         certificates=certificates,
         partial=partial,
         repeats=repeats(sessions, thinking).of_tools(found),
+        certificate_class=certificate_class,
+        per_task=per_task(answers, certificates, levels, 1 - confidence, certificate_class),
+        attempt=attempt,
     )
     identity = _identity(sessions, found, models)
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
@@ -218,47 +228,13 @@ def _identity(
     return msgspec.structs.replace(whole, schemas=schemas, models=models)
 
 
-def _certificates(
-    judged: Sequence[JudgedItem],
-    scores: NDArray[np.float64],
-    levels: Sequence[float],
-    confidence: float,
-) -> tuple[Certificate, ...]:
-    eligible = np.array([item.may_act for item in judged], dtype=np.bool_)
-    eligible &= scores >= LEAST_THRESHOLD
-    wrong = np.array([not item.right for item in judged], dtype=np.bool_)
-    task = _task_numbers(judged)
-    found = certify(
-        scores[eligible], wrong[eligible], task[eligible],
-        alphas=tuple(levels), delta=1 - confidence, calibrated=True,
-    )  # fmt: skip
-    return shown(found, READS)
-
-
-def _recalled_certificates(
-    judged: Sequence[JudgedItem], levels: Sequence[float], confidence: float
-) -> tuple[Certificate, ...]:
-    """Of what is answered from memory, none where nothing recurs. Judged on each session by what
-    the others remember; the unit is the session, since requests that recur are those remembered,
-    not further ones of their kind. Scores are shares of runs that agree, not of right answers."""
-    found = [
-        (item.recalled, item.session)
-        for item in judged
-        if item.recalled is not None and item.recalled.may_act
-    ]
-    if not found:
-        return ()
-    bounds = certify(
-        np.array([one.score for one, _ in found]),
-        np.array([not one.right for one, _ in found], dtype=np.bool_),
-        np.array([session for _, session in found]),
-        alphas=tuple(levels), delta=1 - confidence,
-    )  # fmt: skip
-    return shown(bounds, RECALLED_READS)
-
-
 def _nothing_certified(certificates: tuple[Certificate, ...]) -> tuple[Certificate, ...]:
-    return tuple(msgspec.structs.replace(one, threshold=None, missing=0) for one in certificates)
+    return tuple(
+        msgspec.structs.replace(
+            one, threshold=None, bound=max(one.bound, one.max_error), missing=0, missing_tasks=0
+        )
+        for one in certificates
+    )
 
 
 def _task_numbers(judged: Sequence[JudgedItem]) -> NDArray[np.int64]:

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.reflex.card import Certificate, shown
-from reflexarc.reflex.certificate import certify
+from reflexarc.reflex.certificate import Certificate, certify
+from reflexarc.reflex.claims import CertificateClass
 from reflexarc.reflex.confidence import confidence_features, fit_confidence
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.header import LEAST_THRESHOLD
@@ -117,6 +117,8 @@ def certify_partials(
     *,
     levels: Sequence[float],
     confidence: float,
+    certificate_class: CertificateClass,
+    attempt: int,
 ) -> tuple[tuple[Certificate, ...], dict[int, Forest]]:
     """Certificates of partials and, by fold, the forest of their confidence in the member judged
     on it; each entry of the arrays belonging to an item: the cross-fitted confidence of the whole
@@ -143,6 +145,7 @@ def certify_partials(
     eligible &= (whole < LEAST_THRESHOLD) & (scores >= LEAST_THRESHOLD)
     bounds = certify(
         scores[eligible], ~right[eligible], task[eligible],
-        alphas=tuple(levels), delta=1 - confidence, calibrated=True,
+        alphas=tuple(levels), delta=1 - confidence, calibrated=True, scope=SCOPE,
+        certificate_class=certificate_class, attempt=attempt,
     )  # fmt: skip
-    return shown(bounds, SCOPE), forests
+    return tuple(bounds), forests

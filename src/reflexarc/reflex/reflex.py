@@ -9,7 +9,7 @@ import xxhash
 
 from reflexarc.reflex.artifact import pack, read_artifact, unpack, write_atomic
 from reflexarc.reflex.candidates import CONSTANT, Candidate
-from reflexarc.reflex.card import READS, RECALLED_READS, Card, Certificate
+from reflexarc.reflex.card import Card, Certificate
 from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
@@ -25,10 +25,12 @@ from reflexarc.reflex.header import (
 )
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.member import Member, drawn
+from reflexarc.reflex.partial import SCOPE as PARTIAL
 from reflexarc.reflex.partial import open_arguments, propose
 from reflexarc.reflex.predictor import RankedCall, Ranking
 from reflexarc.reflex.recall import Recall
 from reflexarc.reflex.recalling import remembered
+from reflexarc.reflex.scopes import Granted
 from reflexarc.steps import Effect, Message, ToolSpec
 from reflexarc.steps.errors import ArtifactError
 from reflexarc.wire.offered import Tools, tools_given
@@ -52,14 +54,19 @@ class Reflex:
         members: Sequence[Member],
         learned_tasks: frozenset[str],
         recall: Recall,
+        turned: frozenset[str] = frozenset(),
     ) -> None:
         """`learn` and `from_bytes` make one. `learned_tasks` are hashes, see `learned_from`;
-        `recall` is the memory of whole situations."""
+        `recall` is the memory of whole situations; `turned` names tools declared to write only
+        after they had been judged as reads: no certificate of writes is about them."""
         self.card = card
         self.identity = identity
         self.effects = effects
         self.members = tuple(members)
         self.recall = recall
+        self._granted = Granted(card.certificates, card.certificate_class)
+        self._granted_partial = Granted(card.partial, card.certificate_class)
+        self._turned = turned
         self._learned_tasks = learned_tasks
         self._labelled = frozenset(
             row.name for row in card.tools if row.effect == "read" and row.why == DECLARED
@@ -132,6 +139,7 @@ class Reflex:
             self.members,
             self._learned_tasks,
             self.recall,
+            self._turned | {name for name in effects if self.effects[name] == "read"},
         )
 
     def learned_from(self, task: str) -> bool:
@@ -177,6 +185,7 @@ class Reflex:
         max_error: float | None = None,
         alternatives: int = 0,
         partials: bool = False,
+        writes: Collection[str] = (),
     ) -> Decision:
         """Act or escalate on what comes next.
 
@@ -185,7 +194,9 @@ class Reflex:
         `model` names System 2 (None: the caller vouches that it is the one learned from);
         `max_error` is the largest error the caller accepts (default: the one learned for), and
         may be larger than that; `alternatives` how many further ranked calls to return, 16 at most.
-        `partials`: where the whole call cannot act, a partial decision may.
+        `partials`: where the whole call cannot act, a partial decision may. `writes` names the
+        tools that may act though they write, under certificates of writes; who allows that and
+        answers for it is the caller's matter.
         A call that does not fit its tool's schema is never made: `schema:PATH`; nor one of a tool
         that is only guessed to read: `unlabelled`. Raises RequestError with the path of the fault
         where a message or tool has a wrong shape.
@@ -199,12 +210,14 @@ class Reflex:
         specs = offered.specs
         ranking = self.rank(context, {tool.name for tool in specs})
         decision = self.judge(
-            context, ranking, specs, model=model, max_error=max_error, alternatives=alternatives
-        )
+            context, ranking, specs, model=model, max_error=max_error, alternatives=alternatives,
+            writes=writes,
+        )  # fmt: skip
         if decision.call is None:
             return decision
         if decision.action == "act":
-            reason = self.unlabelled(decision.call.name, specs)
+            name = decision.call.name
+            reason = None if name in writes else self.unlabelled(name, specs)
             fault = offered.fault(decision.call.name, decision.call.arguments)
             if reason is None and fault is not None:
                 reason = f"schema:{fault[0]}"
@@ -229,9 +242,10 @@ class Reflex:
         max_error: float | None = None,
         alternatives: int = 0,
         recorded: bool = True,
+        writes: Collection[str] = (),
     ) -> Decision:
         """The decision on a ranking already made. `recorded` is false only while judging sessions
-        that recorded no schemas: then tools are known by name alone."""
+        that recorded no schemas: then tools are known by name alone. `writes`: see `decide`."""
         if not ranking.calls:
             return Decision("escalate", "no_candidate")
         confidence = self.confidence_of(context, ranking)
@@ -241,9 +255,9 @@ class Reflex:
             _proposed(other, min(confidence, other.joint))
             for other in ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)]
         )
-        scope = READS if ranking.recalled is None else RECALLED_READS
+        scope = self.scope_of(ranking, best.name)
         certificate = self.certificate(max_error, scope)
-        reason = self._obstacle(context, best, tools, model, recorded)
+        reason = self._obstacle(context, best, tools, model, recorded, writes)
         if reason is None and ranking.contradicted:
             reason = "recalled_otherwise"
         if reason is None:
@@ -266,8 +280,8 @@ class Reflex:
         max_error: float | None,
     ) -> Decision | None:
         """The partial decision where one is certified; None where the whole one stands."""
-        certificate = _loosest(
-            self.card.partial, self.card.max_error if max_error is None else max_error
+        certificate = self._granted_partial.within(
+            PARTIAL, self.card.max_error if max_error is None else max_error
         )
         member = self.member(context)
         if member.partial is None or certificate is None or certificate.threshold is None:
@@ -292,6 +306,14 @@ class Reflex:
             _guarantee(certificate), open=tuple(sorted(left_open)),
         )  # fmt: skip
 
+    def _acts_by(self, name: str, offered: Sequence[ToolSpec], writes: Collection[str]) -> bool:
+        """Whether a tool's effect lets it act: one that reads for all that is known; or one that
+        was judged as a write, and may."""
+        effect = self.effects.get(name, "write")
+        if name in writes:
+            return effect == "write" and name not in self._turned
+        return effect == "read" and all(tool.effect in (None, "read") for tool in offered)
+
     def unlabelled(self, name: str, tools: Sequence[ToolSpec]) -> str | None:
         """A guess that a tool only reads is for people to look at; what acts was declared a read,
         when it was learned or by the request's own annotation."""
@@ -302,10 +324,26 @@ class Reflex:
         """The calibrated probability that the best-ranked call is what System 2 does next."""
         return self.member(context).confidence_of(context, ranking)
 
-    def certificate(self, max_error: float | None = None, scope: str = READS) -> Certificate | None:
-        """The loosest certificate of a scope within `max_error`; None where there is none."""
-        limit = self.card.max_error if max_error is None else max_error
-        return _loosest([one for one in self.card.certificates if one.scope == scope], limit)
+    def scope_of(self, ranking: Ranking, tool: str) -> str:
+        """The scope of the certificate under which a call of a tool, ranked so, would be made."""
+        return self._granted.scope(
+            "new" if ranking.recalled is None else "recalled",
+            "read" if self.effects.get(tool, "write") == "read" else "write",
+            tool,
+        )
+
+    def certificate(
+        self, max_error: float | None = None, scope: str = "reads"
+    ) -> Certificate | None:
+        """The loosest certificate of a scope within `max_error` (None: the error learned for), of
+        the class that acts; None where there is none."""
+        return self._granted.within(scope, self.card.max_error if max_error is None else max_error)
+
+    def certified(self, max_error: float | None = None) -> tuple[Certificate, ...]:
+        """The loosest certificate within `max_error` of every scope of reads that has one."""
+        scopes = dict.fromkeys(one.scope for one in self.card.reads)
+        found = (self.certificate(max_error, scope) for scope in scopes)
+        return tuple(one for one in found if one is not None)
 
     def _obstacle(
         self,
@@ -314,9 +352,10 @@ class Reflex:
         tools: Sequence[ToolSpec],
         model: str | None,
         recorded: bool,
+        writes: Collection[str] = (),
     ) -> str | None:
         """Why this call may not be made, however sure System 1 is of it: the first obstacle."""
-        return next(self.obstacles(context, best, tools, model, recorded), None)
+        return next(self.obstacles(context, best, tools, model, recorded, writes), None)
 
     def obstacles(
         self,
@@ -325,6 +364,7 @@ class Reflex:
         tools: Sequence[ToolSpec],
         model: str | None,
         recorded: bool,
+        writes: Collection[str] = (),
     ) -> Iterator[str]:
         """Everything that stands against this call, however sure System 1 is of it; the first is
         the reason given."""
@@ -336,9 +376,7 @@ class Reflex:
         offered = [tool for tool in tools if tool.name == best.name]
         if not offered:
             yield "unseen_tools"
-        if self.effects.get(best.name, "write") != "read" or any(
-            tool.effect not in (None, "read") for tool in offered
-        ):
+        if not self._acts_by(best.name, offered, writes):
             yield "side_effect"
         # Also a tool that is not called: with new words it may be what System 2 would take now.
         if recorded and not all(self.identity.schema_fits(tool) for tool in tools):
@@ -348,15 +386,10 @@ class Reflex:
             yield fault
 
 
-def _loosest(certificates: Sequence[Certificate], limit: float) -> Certificate | None:
-    fitting = [one for one in certificates if one.threshold is not None and one.max_error <= limit]
-    return max(fitting, key=lambda one: one.max_error, default=None)
-
-
 def _guarantee(certificate: Certificate) -> Guarantee:
     return Guarantee(
         certificate.max_error, certificate.confidence_level, certificate.scope,
-        certificate.n, certificate.errors,
+        certificate.n, certificate.errors, certificate.certificate_class,
     )  # fmt: skip
 
 

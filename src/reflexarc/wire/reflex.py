@@ -65,6 +65,7 @@ class AnswerGuarantee(msgspec.Struct, frozen=True):
     scope: str
     n: int
     errors: int
+    certificate_class: str
 
 
 class AnswerCheck(msgspec.Struct, frozen=True):
