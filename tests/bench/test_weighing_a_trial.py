@@ -34,7 +34,9 @@ def outcome(
 
 def card(*rows: ToolRow, certified: bool, fits: bool | None = True) -> Card:
     threshold = 0.8 if certified else None
-    certificate = Certificate(0.05, 0.9, "reads", threshold, 90, 1, 30, 1.0, "p", 0)
+    certificate = Certificate(
+        "model-based", "reads", "task", 0.05, 0.9, threshold, 0.04, 90, 1, 30, 1, 1.0, "p", 0, 0
+    )
     fit = ResultsFit(90, 30, 0.6, 0.1, fits)
     return Card(9, 9, 9, 9, 0.5, 0.05, 0.9, (), 1, fit, rows, (certificate,))
 

@@ -32,9 +32,9 @@ def test_a_reflex_with_free_text_shows_both_kinds_of_certificates(tmp_path: Path
     given = _file(tmp_path / "memos.jsonl", memos.sessions(0, 80))
     done = CliRunner().invoke(main, ["learn", given, "-o", str(tmp_path / "memos.reflex")])
     assert done.exit_code == 0, done.output
-    assert "Certificates for reads, each" in done.output
-    shown = done.output.partition("Certificates for reads whose free text is left open")[2]
-    assert "certified" in shown
+    assert "Certificates that act: over answers" in done.output
+    shown = done.output.partition("Reads whose free text is left open")[2]
+    assert "partial" in shown
 
 
 def test_a_reflex_without_free_text_shows_one_kind(tmp_path: Path) -> None:

@@ -38,7 +38,13 @@ class _Reflex:
             os._exit(3)
         if "slow" in last:
             time.sleep(0.3)
-        return Decision("act", "certified", self._call, 0.99, Guarantee(0.05, 0.9, "reads", 99, 0))
+        return Decision(
+            "act",
+            "certified",
+            self._call,
+            0.99,
+            Guarantee(0.05, 0.9, "reads", 99, 0, "model-based"),
+        )
 
 
 def moody(_: str) -> _Reflex:

@@ -47,7 +47,10 @@ async def test_a_certified_read_is_an_act_with_everything_that_explains_it(
     assert call["sources"]["order_id"]["kind"] == "tool_result"
     assert call["sources"]["order_id"]["message"] == 3
     assert 0.9 < body["confidence"] <= 1
-    assert set(body["guarantee"]) == {"max_error", "confidence_level", "scope", "n", "errors"}
+    assert set(body["guarantee"]) == {
+        "max_error", "confidence_level", "scope", "n", "errors", "certificate_class",
+    }  # fmt: skip
+    assert body["guarantee"]["certificate_class"] == "model-based"
     assert body["guarantee"]["max_error"] <= 0.05
     assert body["checks"] == [
         {"check": "known_tool", "ok": True, "detail": ""},

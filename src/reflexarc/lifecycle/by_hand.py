@@ -26,6 +26,7 @@ from reflexarc.lifecycle.standing_file import (
 )
 from reflexarc.reflex import Reflex
 from reflexarc.reflex.artifact import write_atomic
+from reflexarc.reflex.scopes import Origin, certificate_for
 from reflexarc.steps.errors import ArtifactError, ConfigError
 
 
@@ -37,12 +38,18 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 def certified_scopes(reflex: Reflex) -> frozenset[str]:
-    """The scopes of a reflex that a certificate is about: `reads`, `writes:TOOL`."""
-    found: set[str] = set()
-    for one in reflex.card.certificates:
-        if one.threshold is not None:
-            scope = one.scope.removeprefix("recalled ")
-            found.add("reads" if scope.startswith("reads") else scope)
+    """The scopes of a reflex that a certificate of the class that acts is about: `reads`,
+    `writes:TOOL`, the latter also where the tool shares its certificate with others."""
+    found = {"reads"} if any(one.granted for one in reflex.card.reads) else set[str]()
+    origins: tuple[Origin, ...] = ("new", "recalled")
+    found |= {
+        f"writes:{tool}"
+        for tool, effect in reflex.effects.items()
+        for origin in origins
+        if effect == "write"
+        and certificate_for(reflex.card.acting, origin, "write", tool, 1.0,
+                            reflex.card.certificate_class) is not None
+    }  # fmt: skip
     return frozenset(found)
 
 
