@@ -103,7 +103,7 @@ class Context:
         # The last ranking made of it: by whom, of what, and itself.
         self.ranked: tuple[object, object, object] | None = None
         # How the words around a user's value speak for an argument: by whose cues, and what for.
-        self.cued: tuple[object, dict[tuple[int, Entry], tuple[float, float, float, float]]] = (
+        self.cued: tuple[object, dict[tuple[int, Entry, str], tuple[float, ...]]] = (
             None, {},
         )  # fmt: skip
         # How many values stand in some slots, how many of them were not used yet as an argument,

@@ -41,7 +41,9 @@ class Said:
     """The last message of the user and of System 2, and the words of all the user said; valid
     until either speaks again. Holds what it is asked: a context asks of what it holds itself."""
 
-    __slots__ = ("_named", "_overlaps", "_told", "assistant", "meant", "recent", "talk", "user")
+    __slots__ = (
+        "_named", "_overlaps", "_told", "assistant", "meant", "recent", "shares", "talk", "user",
+    )  # fmt: skip
 
     def __init__(
         self, user: Text, assistant: Text, talk: set[str], recent: Iterable[frozenset[str]]
@@ -50,6 +52,8 @@ class Said:
         self.assistant = assistant
         self.talk = talk
         self.recent = frozenset[str]().union(*recent)
+        # Of a value's own words those that the user's last message has, as `said_features` asks.
+        self.shares: dict[str, float] = {}
         self._named: dict[str, tuple[bool, bool]] = {}
         self._overlaps: dict[Record, tuple[float, float, float]] = {}
         self._told: dict[tuple[Record, ...], dict[Record, Told]] = {}

@@ -32,6 +32,7 @@ def said_columns(
     argument's name is said before it; the share of its own words that the user's newest message
     has; how far behind the best candidate it is in both; whether that message says it."""
     said = _said(context)
+    shares = context.said_now().shares
     message = context.user.text
     if context.cued[0] is not cues:
         context.cued = (cues, {})
@@ -42,21 +43,24 @@ def said_columns(
     rows: list[tuple[float, ...]] = []
     for candidate in candidates:
         entry = _from_user(candidate)
-        words = _own_words(candidate.text) if candidate.made != ABSENT else frozenset[str]()
-        share = len(words & said) / len(words) if words else 0.0
+        text = candidate.text
+        share = shares.get(text)
+        if share is None:
+            words = _own_words(text) if candidate.made != ABSENT else frozenset[str]()
+            share = shares[text] = len(words & said) / len(words) if words else 0.0
         after_it = _from_end(candidate, ends)
         if entry is None:
             rows.append((NONE, NONE, NONE, 0.0, 0.0, share, 0.0, 0.0, 0.0, after_it, *which))
             continue
-        found = cued.get((argument.index, entry))
+        found = cued.get((argument.index, entry, text))
         if found is None:
             found = (
                 *cues.scores(argument.tool, argument.name, entry),
                 named_before(argument.name, entry),
+                cues.commonness(text) if len(text) <= _LONGEST else 0.0,
             )
-            cued[argument.index, entry] = found
-        one, own, after, named = found
-        common = cues.commonness(candidate.text) if len(candidate.text) <= _LONGEST else 0.0
+            cued[argument.index, entry, text] = found
+        one, own, after, named, common = found
         now = entry.origin.text == message
         rows.append((one, own, after, 0.0, named, share, 0.0, now, common, after_it, *which))
     columns = np.array(rows, dtype=np.float32)
