@@ -9,7 +9,7 @@ from reflexarc.reflex.context import Context
 from reflexarc.reflex.learning import tool_effects
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
-from reflexarc.reflex.sources import SourceLearner
+from reflexarc.reflex.source_learning import SourceLearner
 from reflexarc.steps import Message, Session, ToolCall, ToolSpec
 from tests.reflex import parcels
 

@@ -11,6 +11,7 @@ from reflexarc.provenance.entries import Record as Record
 from reflexarc.provenance.entries import SourceKind as SourceKind
 from reflexarc.provenance.outputs import OutputValues as OutputValues
 from reflexarc.provenance.outputs import output_entries as output_entries
+from reflexarc.provenance.parts import part_entries as part_entries
 from reflexarc.provenance.said import now_entries as now_entries
 from reflexarc.provenance.said import said_entries as said_entries
 from reflexarc.provenance.spans import assistant_entries as assistant_entries

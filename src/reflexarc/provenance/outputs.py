@@ -104,6 +104,18 @@ class _Walker:
             self._list(cast("list[Any]", value), path, record, depth)
         elif value is not None:
             self._add(path, value, position, record)
+            if isinstance(value, str) and value[:1] in ("{", "["):
+                self._text_of_json(value, path, position, depth)
+
+    def _text_of_json(self, text: str, path: str, position: int, depth: int) -> None:
+        """JSON within a string, as bodies of responses are often given."""
+        if nests_deeper(text, _MAX_DEPTH - depth):
+            return
+        try:
+            inner = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return
+        self.walk(inner, f"{path}~json", position, NO_RECORD, depth + 1)
 
     @property
     def full(self) -> bool:
@@ -132,7 +144,8 @@ class _Walker:
             if by_id or (_names_something(key) if len(key) <= _SHORT_KEY else _ID_KEY.search(key)):
                 self._add(f"{path}.{{k}}", key, at, Record(partial(_short_text, value)))
                 self.walk(value, f"{path}.{{k}}", at, record, depth + 1)
-            elif type(value) is str and depth < _MAX_DEPTH:  # what most leaves are
+            elif type(value) is str and value[:1] not in ("{", "[") and depth < _MAX_DEPTH:
+                # What most leaves are.
                 if len(value) <= _MAX_SCALAR_CHARS:
                     entries.append(Entry(f"{path}.{key}", value, origin, position, record))
             else:

@@ -14,6 +14,10 @@ _TOKEN = re.compile(r"[#/\w](?:[@.\-'/:#+]{0,8}\w)+|\w")
 _UPPER = re.compile(r"[A-Z]+")
 _LOWER = re.compile(r"[a-z]+")
 _DIGITS = re.compile(r"\d+")
+_DRAWN = re.compile(
+    r"(?<![A-Za-z0-9])(?!\d+T\d+)(?:[A-Za-z]+\d+[A-Za-z]|\d+[A-Za-z]+\d)[A-Za-z0-9]*"
+)
+_SHORTEST_DRAWN = 5
 _LONGEST_SHAPED = 40
 _READ_AT_ONCE = 8_000
 
@@ -32,16 +36,28 @@ def tokens(text: str, limit: int) -> list[str]:
 
 
 def shape(token: str) -> str:
-    """The kind of a token: runs of capitals become A, of small letters a, digits 9s (six at most).
+    """The kind of a token: runs of capitals become A, of small letters a, digits 9s (six at most);
+    what goes from letters to digits and back, as ids that are drawn do, becomes X or x.
 
-    >>> shape("#W2378156"), shape("2024-05-16"), shape("yusuf_rossi_9620")
-    ('#A999999', '9999-99-99', 'a_a_9999')
+    >>> shape("#W2378156"), shape("2024-05-16"), shape("yusuf_rossi_9620"), shape("rq-57f8b495")
+    ('#A999999', '9999-99-99', 'a_a_9999', 'a-x')
     """
     return "long" if len(token) > _LONGEST_SHAPED else _shape(token)
 
 
 @lru_cache(maxsize=16384)  # of short tokens: a few megabytes at most
 def _shape(token: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for match in _DRAWN.finditer(token):
+        run = match.group()
+        if len(run) >= _SHORTEST_DRAWN:
+            parts += [_runs(token[at : match.start()]), "X" if run.isupper() else "x"]
+            at = match.end()
+    return "".join([*parts, _runs(token[at:])])
+
+
+def _runs(token: str) -> str:
     token = _LOWER.sub("a", _UPPER.sub("A", token))
     return _DIGITS.sub(lambda run: "9" * min(len(run.group()), 6), token)
 

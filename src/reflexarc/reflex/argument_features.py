@@ -1,6 +1,8 @@
 """What distinguishes the right value among an argument's candidates, as numbers."""
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,8 @@ FEATURES = (
     "record_in_user", "record_in_talk", "record_in_assistant", "constant_share", "made",
     "linked", "linked_record", "argument", "length", "length_difference", "best_in_user",
     "best_in_talk", "best_in_assistant", "newest_output", "best_slot", "candidates",
-    "chosen_before", "step", *TOLD_FEATURES, "parts_linked", "parts_again", *SAID_FEATURES,
+    "chosen_before", "step", "named_record", "named_slot", "best_named", *TOLD_FEATURES,
+    "parts_linked", "parts_again", *SAID_FEATURES,
 )  # fmt: skip
 _COLUMN = {name: at for at, name in enumerate(FEATURES)}
 _LINKED = _COLUMN["linked"]
@@ -32,13 +35,14 @@ _VARIED = (
     "hit_rate", "precision", "slots", "age_newest", "age_oldest", "used", "used_as", "position",
     "in_slot", "unused_in_slot", "ordinal_unused", "in_user", "in_assistant", "record_in_user",
     "record_in_talk", "record_in_assistant", "constant_share", "made", "length", "newest_output",
-    "best_slot",
+    "best_slot", "named_record", "named_slot",
 )  # fmt: skip
 """The columns that differ between the candidates of one argument."""
 _VARIED_COLUMNS = np.array([_COLUMN[name] for name in _VARIED])
 _FIRST_SAID = len(FEATURES) - len(SAID_FEATURES)
 _NOTHING: frozenset[str] = frozenset()
 _NO_OVERLAP = (0.0, 0.0, 0.0)
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _FAR = 9.0
 _LINK_COLUMNS = np.array([
     _LINKED, _LINKED_RECORD, _LENGTH_DIFFERENCE, _CHOSEN_BEFORE, _STEP, _COLUMN["parts_linked"],
@@ -94,6 +98,10 @@ def _varied(
             if unused:
                 unused_in_slot[slot] = unused_in_slot.get(slot, 0) + 1
     ordinal: dict[int, int] = {}
+    name = _name_words(argument.name)
+    weight = 1.0 / (len(name) or 1)
+    named_slots = [len(name & _name_words(slot.name)) * weight for slot in argument.slots]
+    named_records: dict[int, float] = {}
     rows: list[tuple[float, ...]] = []
     for candidate in candidates:
         text, slots, entries = candidate.text, candidate.slots, candidate.entries
@@ -110,24 +118,37 @@ def _varied(
         if objects is None and len(entries) == 1:
             entry = entries[0]
             newest = oldest = now - entry.origin.event
-            overlap = said.overlap(entry.record)
+            record = entry.record
+            overlap = said.overlap(record)
+            named = named_records.get(id(record))
+            if named is None:
+                named = named_records[id(record)] = len(record.words & name) * weight
         else:
             events = [entry.origin.event for entry in entries]
             if objects is not None:
                 events.append(objects.origin.event)
             newest = now - max(events) if events else _NO_AGE
             oldest = now - min(events) if events else _NO_AGE
-            overlap = _NO_OVERLAP
+            overlap, named = _NO_OVERLAP, 0.0
             for record in _records(candidate):
                 overlap = tuple(map(max, overlap, said.overlap(record)))
+                named = max(named, len(record.words & name) * weight)
         in_user, in_assistant = said.named(text)
         rows.append((
             hit_rates[best], precision, distinct, newest, oldest, not unused, text in used_as,
             entries[0].position if entries else -1, in_slot.get(best, 0),
             unused_in_slot.get(best, 0), ordinal[best] if unused else 0, in_user, in_assistant,
             *overlap, candidate.share, candidate.made, candidate.length, newest == 0, best,
+            named, max([named_slots[slot] for slot in slots if slot >= 0], default=0.0),
         ))  # fmt: skip
     return rows
+
+
+@lru_cache(maxsize=4096)  # names of arguments and slots, which are few
+def _name_words(name: str) -> frozenset[str]:
+    """The words of the last part of a name: `body.client_id` is about a client's id."""
+    last = re.split(r"[.:~]", name.rstrip("~"))[-1]
+    return frozenset(word.lower() for word in _NAME_WORD.findall(last))
 
 
 def _records(candidate: Candidate) -> list[Record]:
@@ -142,6 +163,7 @@ def _relative(matrix: NDArray[np.float32]) -> None:
         ("record_in_user", "best_in_user"),
         ("record_in_talk", "best_in_talk"),
         ("record_in_assistant", "best_in_assistant"),
+        ("named_record", "best_named"),
     ):
         column = matrix[:, _COLUMN[source]]
         matrix[:, _COLUMN[target]] = column - column.max()

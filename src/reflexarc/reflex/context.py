@@ -20,6 +20,7 @@ from reflexarc.provenance import (
     assistant_entries,
     now_entries,
     output_entries,
+    part_entries,
     said_entries,
     system_entries,
     told_now,
@@ -27,6 +28,7 @@ from reflexarc.provenance import (
 )
 from reflexarc.provenance.spans import latest_year
 from reflexarc.provenance.words import plain_text, word_set
+from reflexarc.reflex.forms import leaves_of, used_names
 from reflexarc.reflex.looks import CALL, USER, Memo, Seen
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
 from reflexarc.reflex.said import EMPTY, Said, Text
@@ -38,6 +40,10 @@ _ERROR = re.compile(r"rror|not found|invalid|failed|denied", re.IGNORECASE)
 _KEYS = re.compile(r'"(\w+)":')
 _STATUS = re.compile(r'status"?: ?"?([\w ]+)')
 _NAMES = re.compile(r'"name": ?"([^"]{3,40})"')
+_CODE = re.compile(r'"status(?:_?[cC]ode)?"\s{0,2}:\s{0,2}"?([1-5]\d\d)\b')
+_FAULT = re.compile(
+    r'"(?:error|code|error_?[cC]ode|reason)\\{0,2}"\s{0,2}:\s{0,2}\\{0,2}"([\w.\- ]{2,40})'
+)
 _TAIL = 1500
 _TOLD_WITHIN = 200
 
@@ -61,6 +67,19 @@ class Objects:
 _RECENT = 5
 
 
+class Event:
+    """One event of `symbols`, which has its kind first: the call it is or answers, what came of
+    it, and the text of a user or a result."""
+
+    __slots__ = ("call", "kind", "outcome", "text")
+
+    def __init__(self, kind: str, call: ToolCall | None, outcome: str, text: str) -> None:
+        self.kind = kind
+        self.call = call
+        self.outcome = outcome
+        self.text = text
+
+
 def _after(situation: int, what: str, text: str) -> int:
     """The chain of a situation, one link longer."""
     link = f"{situation:x} {what} {text}".encode("utf-8", "surrogatepass")
@@ -74,6 +93,8 @@ class Context:
         self.length = 0
         self.event = 0
         self.symbols: list[str] = []
+        self.log: list[Event] = []
+        self.trail: tuple[object, object] | None = None
         self.tool_counts: Counter[str] = Counter()
         self.used: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self.used_as: defaultdict[str, set[str]] = defaultdict(set)
@@ -128,6 +149,7 @@ class Context:
         self.unanswered_calls = 0
         self._open_calls = 0
         self._tool_of_call: dict[str, str] = {}
+        self._waiting: dict[str, deque[ToolCall]] = {}
         self._unanswered: deque[str] = deque()
         self._answered: Counter[str] = Counter()
 
@@ -169,7 +191,8 @@ class Context:
             case "assistant":
                 self._assistant_turn(message)
             case "tool":
-                self._output(self._tool_name(message), message.content)
+                tool = self._tool_name(message)
+                self._output(tool, message.content, self._answered_call(tool, message))
             case "system" | "developer":
                 self._system(message.role, message.content)
 
@@ -194,6 +217,7 @@ class Context:
         self.calls_since_user = 0
         self.unanswered_calls = 0  # whatever is missing, the conversation went on without it
         self.symbols.append("U")
+        self.log.append(Event("U", None, "", text))
         self._year = latest_year(text, self._year)
         origin = self._origin("user_message", text)
         self._add(user_entries(text, origin, self._year))
@@ -219,10 +243,13 @@ class Context:
             self._add(assistant_entries(message.content, origin, self._year))
         if not message.tool_calls:
             self.symbols.append("M")
+            self.log.append(Event("M", None, "", ""))
 
     def _call(self, call: ToolCall) -> None:
         self.event += 1
         self.symbols.append(f"C:{call.name}")
+        self.log.append(Event("C", call, "", ""))
+        self._waiting.setdefault(call.name, deque()).append(call)
         self.tool_counts[call.name] += 1
         self.calls_since_user += 1
         self.unanswered_calls += 1
@@ -238,11 +265,21 @@ class Context:
             if isinstance(value, list):
                 parts = cast("list[Any]", value)
                 self.used[call.name, name].update(plain_text(part) for part in parts)
+        self._nested(call, origin)
         self.call_keys.add(call.key)
         self.situation = _after(self.situation, "call", call.key)
         if call.id:
             self._tool_of_call[call.id] = call.name
         self._unanswered.append(call.name)
+
+    def _nested(self, call: ToolCall, origin: Origin) -> None:
+        """What stands within the arguments of a call: leaves of objects, parts of texts."""
+        for name, text in used_names(call.arguments):
+            self.used[call.name, name].add(text)
+            self.used_as[name].add(text)
+        for path, value in leaves_of(call.arguments) or ():
+            if len(path) > 1:
+                self._add_one(Entry(f"prev:{'.'.join(path)}", value, origin))
 
     def _tool_name(self, message: Message) -> str:
         named = self._tool_of_call.get(message.tool_call_id or "") or message.name
@@ -260,12 +297,24 @@ class Context:
             self._answered[name] -= 1
         return "unknown"
 
-    def _output(self, tool: str, text: str) -> None:
+    def _answered_call(self, tool: str, message: Message) -> ToolCall | None:
+        """The call a result answers: of its id, else the oldest of that tool without a result."""
+        waiting = self._waiting.get(tool)
+        if not waiting:
+            return None
+        for call in waiting:
+            if call.id and call.id == message.tool_call_id:
+                waiting.remove(call)
+                return call
+        return waiting.popleft()
+
+    def _output(self, tool: str, text: str, call: ToolCall | None) -> None:
         self.event += 1
         self.unanswered_calls = max(0, self.unanswered_calls - 1)
         self.output_text = text
         failed = _ERROR.search(text[:80]) is not None
         self.symbols.append(f"{'X' if failed else 'O'}:{tool}")
+        self.log.append(Event("X" if failed else "O", call, _outcome(text), text))
         statuses = {f"{tool}|{status}" for status in _STATUS.findall(text[:4000])}
         self.output_words = word_set(text[:300]) | statuses | set(_KEYS.findall(text[:4000])[:60])
         names = [word_set(name) for name in _NAMES.findall(text[:20_000])]
@@ -291,7 +340,17 @@ class Context:
         for entry in entries:
             slots[entry.slot].append(entry)
             every.append(entry)
+            if type(entry.value) is str:
+                for part in part_entries(entry):
+                    slots[part.slot].append(part)
+                    every.append(part)
 
     def _add_one(self, entry: Entry) -> None:
-        self.slots[entry.slot].append(entry)
-        self.entries.append(entry)
+        self._add((entry,))
+
+
+def _outcome(text: str) -> str:
+    """What came of a call, in short: an HTTP status and the name of an error, where there are."""
+    head = text[:2000]
+    code, fault = _CODE.search(head), _FAULT.search(head)
+    return f"{code.group(1) if code else ''} {fault.group(1) if fault else ''}"

@@ -1,6 +1,6 @@
 """Where the arguments of a call came from, what else was possible, what spoke for the choice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -98,11 +98,14 @@ class _Filled:
 
 
 def _along(
-    predictor: Predictor, context: Context, tool: str, text_of: Callable[[Argument], str | None]
+    predictor: Predictor,
+    context: Context,
+    arguments: Iterable[Argument],
+    text_of: Callable[[Argument], str | None],
 ) -> Iterator[_Filled]:
-    """Fills a tool's arguments as `Predictor.fill` does, with the values whose texts are given."""
+    """Fills arguments as `Predictor.fill` does, with the values whose texts are given."""
     chosen = Chosen()
-    for argument in predictor.sources.by_name[tool].arguments:
+    for argument in arguments:
         constants = predictor.sources.constants(argument)
         candidates = enumerate_candidates(context, argument, constants)
         rows, scores = None, np.array([ONLY_CANDIDATE] * len(candidates))
@@ -125,9 +128,10 @@ def why_arguments(
         candidate = call.chosen.get(argument.name)
         return None if candidate is None else candidate.text
 
+    arguments = predictor.filling(call.name, call.form)
     return tuple(
         _why(predictor, one, call.chosen.get(one.argument.name))
-        for one in _along(predictor, context, call.name, text_of)
+        for one in _along(predictor, context, arguments, text_of)
     )
 
 
@@ -186,27 +190,28 @@ def why_recorded(
 ) -> tuple[RecordedArgument, ...]:
     """Every argument of a recorded call to a tool that was learned, as System 1 saw it."""
 
-    def text_of(argument: Argument) -> str:
-        if argument.name not in call.arguments:
-            return ABSENT_TEXT
-        return plain_text(call.arguments[argument.name])
+    values, form = predictor.sources.take_apart(call)
 
+    def text_of(argument: Argument) -> str:
+        return plain_text(values[argument.name]) if argument.name in values else ABSENT_TEXT
+
+    arguments = predictor.filling(call.name, form)
     found = [
-        _recorded(context, call, one) for one in _along(predictor, context, call.name, text_of)
+        _recorded(context, values, one) for one in _along(predictor, context, arguments, text_of)
     ]
     known = {one.name for one in found}
     found += [
         RecordedArgument(name, value, False, None, "an argument too rare to be learned")
-        for name, value in call.arguments.items()
+        for name, value in values.items()
         if name not in known
     ]
     return tuple(found)
 
 
-def _recorded(context: Context, call: ToolCall, filled: _Filled) -> RecordedArgument:
+def _recorded(context: Context, values: Mapping[str, Any], filled: _Filled) -> RecordedArgument:
     name = filled.argument.name
-    absent = name not in call.arguments
-    value = call.arguments.get(name)
+    absent = name not in values
+    value = values.get(name)
     if filled.picked is not None:
         rank = int((filled.scores > filled.scores[filled.picked]).sum()) + 1
         why = f"candidate {rank} of {len(filled.candidates)}"

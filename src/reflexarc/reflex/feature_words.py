@@ -74,6 +74,9 @@ _ARGUMENT = {
     "first_said": "the user asks for the first",
     "last_said": "the user asks for the last",
     "all_said": "the user asks for all",
+    "named_record": "its object is named like the argument",
+    "named_slot": "its place is named like the argument",
+    "best_named": "how far behind the object named most like the argument",
 }
 _CONFIDENCE = {
     "joint": "probability of the whole call",

@@ -1,5 +1,6 @@
 """Fits a predictor to recorded sessions: sources and vocabulary first, then the two forests."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -21,13 +22,18 @@ from reflexarc.reflex.choice import offered_mask
 from reflexarc.reflex.choice_learning import ChoiceCounts, ChoiceLearner
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import CueLearner, Cues
+from reflexarc.reflex.form_learning import learn_forms
+from reflexarc.reflex.form_ranking import FEATURES as FORM_FEATURES
+from reflexarc.reflex.form_ranking import FormFeatures
 from reflexarc.reflex.history import HistoryFeatures, VocabularyLearner
 from reflexarc.reflex.identity import offered_tools
-from reflexarc.reflex.predictor import Predictor
+from reflexarc.reflex.predictor import Predictor, filling_order
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.schema_choices import schema_choices
-from reflexarc.reflex.sources import SourceLearner, Sources
+from reflexarc.reflex.source_learning import SourceLearner
+from reflexarc.reflex.sources import Argument, Sources
+from reflexarc.reflex.trail import OPEN, MoveLearner
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Session, ToolCall
 from reflexarc.steps.errors import LearnError
@@ -57,6 +63,15 @@ _ARGUMENT_TREES: dict[str, Any] = {
     "lambda_l2": 2.0,
 }
 _ARGUMENT_ROUNDS = 150
+_FORM_TREES: dict[str, Any] = {
+    "objective": "binary",
+    "num_leaves": 16,
+    "learning_rate": 0.08,
+    "min_data_in_leaf": 20,
+    "feature_fraction": 0.6,
+    "lambda_l2": 2.0,
+}
+_FORM_ROUNDS = 150
 
 
 def fit_predictor(
@@ -109,7 +124,7 @@ class Fit:
         self._counts = counts
         self._specs = {tool.name: tool for session in sessions for tool in session.tools}
         choices = {name: schema_choices(spec) for name, spec in self._specs.items()}
-        self._sources = SourceLearner(private, choices)
+        self._sources = SourceLearner(private, choices, learn_forms(sessions, thinking, private))
         self._vocabulary = VocabularyLearner(private)
         self._cues = CueLearner()
         self._items = 0
@@ -136,7 +151,7 @@ class Fit:
         tasks = {session.task for session in self.sessions}
         choice = ChoiceLearner(names, self._specs, self._counts.of(names, tasks))
         cues = self._cues.finish()
-        rows = _Rows(sources, features, choice)
+        rows = _Rows(sources, features, choice, self._sources.moves)
         drawn = np.random.default_rng(1)
         for session in self.sessions:
             allowed = offered_mask(names, {tool.name for tool in offered_tools(session)})
@@ -149,14 +164,21 @@ class Fit:
                     call = None
                 rows.add(context, call, session.task, allowed, without)
         return Predictor(
-            sources, vocabulary, rows.tool_forest(), rows.argument_forest(), choice.finish(), cues
-        )
+            sources, vocabulary, rows.tool_forest(), rows.argument_forest(), choice.finish(), cues,
+            rows.form_forest(),
+        )  # fmt: skip
 
 
 class _Rows:
     """Training rows of both forests, gathered in one pass."""
 
-    def __init__(self, sources: Sources, features: HistoryFeatures, choice: ChoiceLearner) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        features: HistoryFeatures,
+        choice: ChoiceLearner,
+        moves: MoveLearner,
+    ) -> None:
         self.sources = sources
         self.choice = choice
         self.features = features
@@ -166,6 +188,12 @@ class _Rows:
         self._matrices: list[NDArray[np.float32]] = []
         self._right: list[NDArray[np.bool_]] = []
         self._random = np.random.default_rng(0)
+        self._moves = moves
+        self._forms = {
+            tool.name: FormFeatures(tool, sources) for tool in sources.tools if tool.forms
+        }
+        self._form_rows: list[NDArray[np.float32]] = []
+        self._form_right: list[NDArray[np.bool_]] = []
 
     def add(
         self, context: Context, call: ToolCall | None, task: str, allowed: NDArray[np.bool_],
@@ -181,11 +209,46 @@ class _Rows:
             self._add_arguments(context, call, task, cues)
 
     def _add_arguments(self, context: Context, call: ToolCall, task: str, cues: Cues) -> None:
+        tool = self.sources.by_name[call.name]
+        if tool.forms:
+            found = self.sources.forms[call.name].find(call.arguments)
+            form = found[0] if found is not None else OPEN
+            numbers = [*self.sources.form_numbers(call.name, without=task), OPEN]
+            if form in numbers:
+                self._add_form(context, call.name, form, numbers, task)
+            if found is not None:
+                holes = tool.forms[form].holes
+                order = filling_order(tool, tool.forms[form])
+                self._add_values(
+                    context, [(tool.holes[holes[at]], found[1][at]) for at in order], task, cues
+                )
+                return
+        self._add_values(
+            context,
+            [
+                (argument, call.arguments.get(argument.name, ABSENT_VALUE))
+                for argument in tool.arguments
+            ],
+            task,
+            cues,
+        )
+
+    def _add_form(
+        self, context: Context, tool: str, form: int, numbers: list[int], task: str
+    ) -> None:
+        def after(key: int) -> Counter[int] | None:
+            return self._moves.after(tool, key, task)
+
+        self._form_rows.append(self._forms[tool].matrix(context, numbers, after))
+        self._form_right.append(np.array([number == form for number in numbers], dtype=np.bool_))
+
+    def _add_values(
+        self, context: Context, values: Sequence[tuple[Argument, Any]], task: str, cues: Cues
+    ) -> None:
         chosen = Chosen()
-        for argument in self.sources.by_name[call.name].arguments:
+        for argument, value in values:
             constants = self.sources.constants(argument, without=task)
             candidates = enumerate_candidates(context, argument, constants)
-            value = call.arguments.get(argument.name, ABSENT_VALUE)
             text = ABSENT_TEXT if value is ABSENT_VALUE else plain_text(value)
             right = np.array([candidate.text == text for candidate in candidates], dtype=np.bool_)
             taken = next(
@@ -199,6 +262,13 @@ class _Rows:
                 self._matrices.append(matrix[kept])
                 self._right.append(right[kept])
             chosen = chosen.then(taken)
+
+    def form_forest(self) -> Forest:
+        if not self._form_rows:
+            features = np.zeros((2, len(FORM_FEATURES)), dtype=np.float32)
+            return train(features, np.array([0, 1]), _FORM_TREES, 1)
+        rows, right = np.concatenate(self._form_rows), np.concatenate(self._form_right)
+        return train(rows, right, _FORM_TREES, _FORM_ROUNDS)
 
     def tool_forest(self) -> Forest:
         count = len(self._class) + 1

@@ -16,6 +16,8 @@ from reflexarc.reflex.certificate import Certificate
 from reflexarc.reflex.choice import FEATURES as CHOICE_FEATURES
 from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
 from reflexarc.reflex.familiarity import Familiarity, Looks
+from reflexarc.reflex.form_faults import form_faults
+from reflexarc.reflex.form_ranking import FEATURES as FORM_FEATURES
 from reflexarc.reflex.history import FIELDS, HistoryFeatures, Vocabulary
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.member import MEMBERS, Member
@@ -31,7 +33,7 @@ from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect
 from reflexarc.steps.errors import ArtifactCorruptError
 
-FORESTS = ("tools", "arguments", "choice", "confidence")
+FORESTS = ("tools", "arguments", "choice", "forms", "confidence")
 PARTIAL_FOREST = "partial"
 """Only where partial decisions were learned."""
 KNOWN_LOOKS = "familiarity.known"
@@ -97,7 +99,7 @@ def member_arrays(at: int, member: Member) -> dict[str, NDArray[Any]]:
     predictor = member.predictor
     whole = (
         predictor.tool_forest, predictor.argument_forest, predictor.choice.forest,
-        member.confidence,
+        predictor.form_forest, member.confidence,
     )  # fmt: skip
     forests = (*whole, member.partial) if member.partial else whole
     arrays: dict[str, NDArray[Any]] = {
@@ -140,6 +142,7 @@ def _member(header: MemberHeader, arrays: Mapping[str, NDArray[Any]]) -> Member:
         forests["arguments"],
         choice,
         stored_cues(arrays),
+        forests["forms"],
     )
     known = arrays[KNOWN_LOOKS]
     if known.dtype != np.uint64 or known.ndim != 1 or bool((known[1:] <= known[:-1]).any()):
@@ -164,6 +167,7 @@ def _check_forests(header: MemberHeader, forests: Mapping[str, Forest]) -> None:
         "tools": (width, len(header.tools) + 1),
         "arguments": (len(ARGUMENT_FEATURES), 1),
         "choice": (len(CHOICE_FEATURES), 1),
+        "forms": (len(FORM_FEATURES), 1),
         "confidence": (len(CONFIDENCE_FEATURES), 1),
         PARTIAL_FOREST: (len(CONFIDENCE_FEATURES), 1),
     }
@@ -203,7 +207,8 @@ def _tool_faults(tool: Tool) -> Iterator[str]:
     arguments = [argument.name for argument in tool.arguments]
     if len(set(arguments)) < len(arguments) or len(arguments) > _MAX_ARGUMENTS:
         yield f"{tool.name}: an argument stands twice, or there are over {_MAX_ARGUMENTS}"
-    for argument in tool.arguments:
+    yield from form_faults(tool)
+    for argument in (*tool.arguments, *tool.holes):
         where = f"{tool.name}.{argument.name}"
         if argument.tool != tool.name:
             yield f"{where} belongs to {argument.tool}"

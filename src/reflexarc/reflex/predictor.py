@@ -16,11 +16,16 @@ from reflexarc.reflex.candidates import ABSENT_VALUE, Candidate, enumerate_candi
 from reflexarc.reflex.choice import ToolChoice
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import Cues
+from reflexarc.reflex.form_ranking import FormFeatures
+from reflexarc.reflex.forms import Form, fill
 from reflexarc.reflex.history import HistoryFeatures, Vocabulary
-from reflexarc.reflex.recall import Recollection
-from reflexarc.reflex.sources import Argument, Sources
+from reflexarc.reflex.ranking import MESSAGE as MESSAGE
+from reflexarc.reflex.ranking import RankedCall as RankedCall
+from reflexarc.reflex.ranking import Ranking as Ranking
+from reflexarc.reflex.ranking import each_once
+from reflexarc.reflex.sources import Argument, Sources, Tool
+from reflexarc.reflex.trail import OPEN, Moves
 from reflexarc.reflex.trees import Forest
-from reflexarc.steps import call_key
 
 _MAX_TOOLS = 3
 _MIN_TOOL_PROBABILITY = 0.03
@@ -29,8 +34,9 @@ _HOPELESS = 0.01
 ONLY_CANDIDATE = 0.97
 """How probable a value is taken to be that has no other beside it."""
 _NO_CANDIDATE = 0.01
-MESSAGE = 0
-"""Class 0 of the tool forest: System 2 writes a message (or thinks)."""
+_MAX_FORMS = 4
+_LEAST_OF_BEST = 0.05
+_MAX_FILLED = 6
 
 
 def argument_rows(
@@ -48,73 +54,14 @@ def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return scores / np.maximum(1.0, scores.sum(axis=1, keepdims=True))
 
 
-class RankedCall:
-    """A possible next call. `joint` = `tool_probability` x `argument_probability`."""
+def filling_order(tool: Tool, form: Form) -> list[int]:
+    """The holes of a form in the order they are filled: the surest first."""
 
-    __slots__ = (
-        "_key", "argument_probability", "arguments", "chosen", "joint", "least", "name",
-        "tool_probability",
-    )  # fmt: skip
+    def best(at: int) -> float:
+        slots = tool.holes[form.holes[at]].slots
+        return slots[0].hit_rate if slots else 0.0
 
-    def __init__(
-        self, name: str, tool_probability: float, argument_probability: float, least: float,
-        arguments: dict[str, Any], chosen: dict[str, Candidate],
-    ) -> None:  # fmt: skip
-        self.name = name
-        self.tool_probability = tool_probability
-        self.argument_probability = argument_probability
-        self.least = least
-        self.joint = tool_probability * argument_probability
-        self.arguments = arguments
-        self.chosen = chosen
-        self._key: str | None = None
-
-    @property
-    def key(self) -> str:
-        if self._key is None:
-            self._key = call_key(self.name, self.arguments)
-        return self._key
-
-    def with_tool(self, probability: float) -> "RankedCall":
-        """The same call, its tool as probable as this."""
-        return RankedCall(
-            self.name, probability, self.argument_probability, self.least, self.arguments,
-            self.chosen,
-        )  # fmt: skip
-
-
-class Ranking:
-    """All ranked calls, best first, and the probability of each class (0 is a message).
-
-    `recalled`: what earlier runs of this very situation did, where that is the best-ranked call;
-    `contradicted`: they did otherwise, and what they did cannot be made."""
-
-    __slots__ = ("calls", "classes", "contradicted", "probabilities", "recalled")
-
-    def __init__(
-        self,
-        calls: list[RankedCall],
-        classes: tuple[str, ...],
-        probabilities: NDArray[np.float64],
-        recalled: Recollection | None = None,
-    ) -> None:
-        self.calls = calls
-        self.classes = classes
-        self.probabilities = probabilities
-        self.recalled = recalled
-        self.contradicted = False
-
-    @property
-    def message_probability(self) -> float:
-        return float(self.probabilities[MESSAGE])
-
-    @property
-    def verdict(self) -> str | None:
-        """The most probable class: a tool's name, or None for a message."""
-        if self.recalled is not None:
-            return self.recalled.tool
-        best = int(np.argmax(self.probabilities))
-        return None if best == MESSAGE else self.classes[best]
+    return sorted(range(len(form.holes)), key=lambda at: (-best(at), at))
 
 
 class _Beam:
@@ -148,15 +95,27 @@ class Predictor:
     several threads."""
 
     def __init__(
-        self, sources: Sources, vocabulary: Vocabulary, tools: Forest, arguments: Forest,
-        choice: ToolChoice, cues: Cues,
-    ) -> None:  # fmt: skip
+        self,
+        sources: Sources,
+        vocabulary: Vocabulary,
+        tools: Forest,
+        arguments: Forest,
+        choice: ToolChoice,
+        cues: Cues,
+        forms: Forest,
+    ) -> None:
         self.sources = sources
         self.vocabulary = vocabulary
         self.tool_forest = tools
         self.argument_forest = arguments
         self.choice = choice
         self.cues = cues
+        self.form_forest = forms
+        self._forms = {
+            tool.name: (FormFeatures(tool, sources), Moves(tool.moves))
+            for tool in sources.tools
+            if tool.forms
+        }
         self.features = HistoryFeatures(vocabulary, sources)
         self.classes = ("", *(tool.name for tool in sources.tools))
 
@@ -220,16 +179,79 @@ class Predictor:
         self, context: Context, name: str, probability: float, leaving: Collection[str] = ()
     ) -> list[RankedCall]:
         """Calls of one tool, its arguments filled but for those left open."""
+        tool = self.sources.by_name[name]
+        if tool.forms and not leaving:
+            return self._fill_forms(context, tool, probability)
+        return self._fill_plainly(context, tool, probability, leaving)
+
+    def filling(self, name: str, form: int) -> list[Argument]:
+        """The arguments of a tool's calls in the order they are filled: the holes of a form, or
+        those of a call that has none."""
+        tool = self.sources.by_name[name]
+        if form == OPEN:
+            return list(tool.arguments)
+        holes = tool.forms[form].holes
+        return [tool.holes[holes[at]] for at in filling_order(tool, tool.forms[form])]
+
+    def _fill_plainly(
+        self, context: Context, tool: Tool, probability: float, leaving: Collection[str]
+    ) -> list[RankedCall]:
         beams = [_Beam(1.0, 1.0, {}, {}, Chosen())]
-        for argument in self.sources.by_name[name].arguments:
+        for argument in tool.arguments:
             if argument.name in leaving:
                 continue
             candidates = enumerate_candidates(context, argument, self.sources.constants(argument))
             beams = self._extend(context, argument, candidates, beams)
         return [
-            RankedCall(name, probability, beam.probability, beam.least, beam.arguments, beam.chosen)
+            RankedCall(
+                tool.name, probability, beam.probability, beam.least, beam.arguments, beam.chosen
+            )
             for beam in beams
         ]
+
+    def _fill_forms(self, context: Context, tool: Tool, probability: float) -> list[RankedCall]:
+        """Calls of the likeliest forms, their holes filled."""
+        features, moves = self._forms[tool.name]
+        numbers = [*range(len(tool.forms)), OPEN]
+        scores = self.form_forest.probabilities(features.matrix(context, numbers, moves.after))[
+            :, 0
+        ]
+        scores = scores / max(1e-9, float(scores.sum()))
+        order = np.argsort(-scores, kind="stable")[:_MAX_FORMS]
+        calls: list[RankedCall] = []
+        for at in order:
+            share = float(scores[at])
+            if share < _LEAST_OF_BEST * float(scores[order[0]]):
+                break
+            number = numbers[int(at)]
+            if number == OPEN:
+                plain = self._fill_plainly(context, tool, probability, ())
+                calls += [call.with_form(share) for call in plain]
+            else:
+                calls += self._fill_form(context, tool, number, probability, share)
+        return each_once(calls)[:_MAX_FILLED]
+
+    def _fill_form(
+        self, context: Context, tool: Tool, number: int, probability: float, share: float
+    ) -> list[RankedCall]:
+        form = tool.forms[number]
+        beams = [_Beam(share, share, {}, {}, Chosen())]
+        for hole in self.filling(tool.name, number):
+            candidates = enumerate_candidates(context, hole, self.sources.constants(hole))
+            beams = self._extend(context, hole, candidates, beams)
+            if not candidates:
+                return []
+        calls: list[RankedCall] = []
+        for beam in beams:
+            values = [beam.arguments[tool.holes[at].name] for at in form.holes]
+            arguments = fill(form.leaves, values)
+            calls.append(
+                RankedCall(
+                    tool.name, probability, beam.probability, beam.least, arguments, beam.chosen,
+                    number,
+                )
+            )  # fmt: skip
+        return calls
 
     def scores(self, rows: NDArray[np.float32], beams: int) -> NDArray[np.float64]:
         """(beams, candidates): how probable each candidate is after each beam, from the rows of

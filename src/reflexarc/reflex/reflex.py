@@ -8,7 +8,7 @@ import msgspec
 import xxhash
 
 from reflexarc.reflex.artifact import pack, read_artifact, unpack, write_atomic
-from reflexarc.reflex.candidates import CONSTANT, Candidate
+from reflexarc.reflex.candidates import ABSENT, CONSTANT, Candidate
 from reflexarc.reflex.card import Card, Certificate
 from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
@@ -397,7 +397,7 @@ def _proposed(call: RankedCall, confidence: float) -> ProposedCall:
     sources = {
         name: source_of(candidate)
         for name, candidate in call.chosen.items()
-        if name in call.arguments
+        if candidate.made != ABSENT
     }
     return ProposedCall(call.name, call.arguments, round(confidence, 6), sources)
 

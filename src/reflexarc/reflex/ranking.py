@@ -1,0 +1,112 @@
+"""Calls ranked by how likely System 2 makes them next."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.reflex.candidates import Candidate
+from reflexarc.reflex.recall import Recollection
+from reflexarc.reflex.trail import OPEN
+from reflexarc.steps import call_key
+
+MESSAGE = 0
+"""Class 0 of the tool forest: System 2 writes a message (or thinks)."""
+
+
+class RankedCall:
+    """A possible next call. `joint` = `tool_probability` x `argument_probability`; `form`: which
+    of its tool's forms it has (-1: none), and then its arguments' probability is the form's too."""
+
+    __slots__ = (
+        "_key", "argument_probability", "arguments", "chosen", "form", "joint", "least", "name",
+        "tool_probability",
+    )  # fmt: skip
+
+    def __init__(
+        self, name: str, tool_probability: float, argument_probability: float, least: float,
+        arguments: dict[str, Any], chosen: dict[str, Candidate], form: int = OPEN,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.tool_probability = tool_probability
+        self.argument_probability = argument_probability
+        self.least = least
+        self.joint = tool_probability * argument_probability
+        self.arguments = arguments
+        self.chosen = chosen
+        self.form = form
+        self._key: str | None = None
+
+    @property
+    def key(self) -> str:
+        if self._key is None:
+            self._key = call_key(self.name, self.arguments)
+        return self._key
+
+    def with_form(self, share: float) -> "RankedCall":
+        """The same call, of a form as probable as this."""
+        return RankedCall(
+            self.name, self.tool_probability, self.argument_probability * share,
+            min(self.least, share), self.arguments, self.chosen,
+            self.form,
+        )  # fmt: skip
+
+    def or_also(self, other: "RankedCall") -> "RankedCall":
+        """The same call, found in two ways."""
+        return RankedCall(
+            self.name, self.tool_probability,
+            min(1.0, self.argument_probability + other.argument_probability),
+            max(self.least, other.least), self.arguments, self.chosen,
+            self.form,
+        )  # fmt: skip
+
+    def with_tool(self, probability: float) -> "RankedCall":
+        """The same call, its tool as probable as this."""
+        return RankedCall(
+            self.name, probability, self.argument_probability, self.least, self.arguments,
+            self.chosen, self.form,
+        )  # fmt: skip
+
+
+def each_once(calls: list[RankedCall]) -> list[RankedCall]:
+    """Calls, best first; one that several forms give is as probable as by all of them."""
+    by_key: dict[str, RankedCall] = {}
+    for call in sorted(calls, key=lambda call: -call.joint):
+        first = by_key.setdefault(call.key, call)
+        if first is not call:
+            by_key[call.key] = first.or_also(call)
+    return sorted(by_key.values(), key=lambda call: -call.joint)
+
+
+class Ranking:
+    """All ranked calls, best first, and the probability of each class (0 is a message).
+
+    `recalled`: what earlier runs of this very situation did, where that is the best-ranked call;
+    `contradicted`: they did otherwise, and what they did cannot be made."""
+
+    __slots__ = ("calls", "classes", "contradicted", "probabilities", "recalled")
+
+    def __init__(
+        self,
+        calls: list[RankedCall],
+        classes: tuple[str, ...],
+        probabilities: NDArray[np.float64],
+        recalled: Recollection | None = None,
+    ) -> None:
+        self.calls = calls
+        self.classes = classes
+        self.probabilities = probabilities
+        self.recalled = recalled
+        self.contradicted = False
+
+    @property
+    def message_probability(self) -> float:
+        return float(self.probabilities[MESSAGE])
+
+    @property
+    def verdict(self) -> str | None:
+        """The most probable class: a tool's name, or None for a message."""
+        if self.recalled is not None:
+            return self.recalled.tool
+        best = int(np.argmax(self.probabilities))
+        return None if best == MESSAGE else self.classes[best]
