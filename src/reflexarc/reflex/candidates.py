@@ -113,8 +113,14 @@ class _Pool:
         return candidate
 
     def add_list(self, parts: Sequence[Part], made: int, slot: int) -> None:
-        """A list made of values that stand apart."""
-        candidate = self.add([value for value, _ in parts], made, slot, parts[0][1])
+        """A list made of values that stand apart; its text is put together from theirs."""
+        texts = [
+            entry.text if value is entry.value else plain_text(value) for value, entry in parts
+        ]
+        text = "[" + "\x1f".join(texts)
+        if len(self.candidates) >= MAX_CANDIDATES and text not in self._by_text:
+            return  # most are one too many: hundreds of lists can be made of a few values
+        candidate = self.add([value for value, _ in parts], made, slot, parts[0][1], text)
         if candidate is not None and not candidate.parts:
             candidate.parts = [entry for _, entry in parts]
 

@@ -43,6 +43,8 @@ class Private:
             self._name(session)
             for value in found.values(session):
                 self._add(value, session.task)
+        # Every member asks about the same few names.
+        self._named: dict[str, bool] = {}
         self._long = [value for value in self._values if len(value) >= _SHORTEST_WITHIN]
 
     def _name(self, session: Session) -> None:
@@ -85,7 +87,10 @@ class Private:
 
     def name(self, text: str) -> bool:
         """Whether a name (of a tool, an argument, a key, a slot, a model) may not be kept."""
-        return sensitive(text) is not None or self._holds(text)
+        found = self._named.get(text)
+        if found is None:
+            found = self._named[text] = sensitive(text) is not None or self._holds(text)
+        return found
 
     def word(self, word: str, tasks: int) -> bool:
         """Whether a word that occurs in so many tasks may not be kept."""
