@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reflexarc.reflex import Context, Reflex
-from reflexarc.reflex.candidates import MAX_CANDIDATES, coerce, enumerate_candidates
+from reflexarc.reflex.candidates import MAX_CANDIDATES, MAX_LISTS, coerce, enumerate_candidates
 from reflexarc.reflex.replay import replay
 from reflexarc.steps import Message, Session, ToolCall
 from tests.reflex import parcels
@@ -109,7 +109,9 @@ def test_candidates_are_bounded(parcel_reflex: Reflex) -> None:
     for tool in parcel_reflex.members[0].predictor.sources.tools:
         for argument in tool.arguments:
             found = enumerate_candidates(context, argument, argument.constants)
-            assert len(found) <= MAX_CANDIDATES + len(argument.constants) + 1
+            single = argument.kind not in ("list", "objects", "object")
+            most = MAX_CANDIDATES if single else MAX_LISTS
+            assert len(found) <= most + len(argument.constants) + 1
 
 
 def test_values_are_copied_in_the_kind_the_argument_takes() -> None:

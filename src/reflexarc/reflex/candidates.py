@@ -1,6 +1,7 @@
 """The values one argument could take in a context: copied, listed, projected, constant, absent.
 
-Bounded: at most `MAX_CANDIDATES` per argument, from at most the 32 newest values of a slot.
+Bounded: at most `MAX_CANDIDATES` per argument from the 32 newest values of a slot, or `MAX_LISTS`
+from the 60 newest.
 """
 
 from collections import defaultdict
@@ -25,8 +26,11 @@ from reflexarc.reflex.sources import Argument, Constant, Kind, kind_of
 from reflexarc.reflex.written import Written, form_under, write_list
 
 MAX_CANDIDATES = 32
-"""Twice as many choose no better (measured on the public sets) and take twice as long."""
+"""Of single values; twice as many choose no better (measured on the public sets)."""
+MAX_LISTS = 64
+"""Of lists and objects, which are put together in many ways: fewer choose worse."""
 _NEWEST = 32
+_NEWEST_ITEMS = 60
 _NEWEST_LISTS = 10
 _NEWEST_OBJECTS = 40
 
@@ -87,12 +91,14 @@ def _write(candidates: Iterable[Candidate], form: Written) -> None:
 class _Pool:
     def __init__(self, argument: Argument) -> None:
         self.argument = argument
+        several = argument.kind in ("list", "objects", "object")
+        self.limit = MAX_LISTS if several else MAX_CANDIDATES
         self.candidates: list[Candidate] = []
         self._by_text: dict[str, Candidate] = {}
 
     @property
     def full(self) -> bool:
-        return len(self.candidates) >= MAX_CANDIDATES
+        return len(self.candidates) >= self.limit
 
     def add(
         self, value: Any, made: int, slot: int, entry: Entry | None, text: str | None = None
@@ -102,7 +108,7 @@ class _Pool:
             text = plain_text(value)
         candidate = self._by_text.get(text)
         if candidate is None:
-            if len(self.candidates) >= MAX_CANDIDATES:
+            if len(self.candidates) >= self.limit:
                 return None
             candidate = Candidate(value, text, made)
             self._by_text[text] = candidate
@@ -118,7 +124,7 @@ class _Pool:
             entry.text if value is entry.value else plain_text(value) for value, entry in parts
         ]
         text = "[" + "\x1f".join(texts)
-        if len(self.candidates) >= MAX_CANDIDATES and text not in self._by_text:
+        if len(self.candidates) >= self.limit and text not in self._by_text:
             return  # most are one too many: hundreds of lists can be made of a few values
         candidate = self.add([value for value, _ in parts], made, slot, parts[0][1], text)
         if candidate is not None and not candidate.parts:
@@ -193,7 +199,7 @@ def _lists(context: Context, argument: Argument, pool: _Pool) -> None:
     singles: list[tuple[Any, int, Entry]] = []
     for at, slot in enumerate(argument.slots):
         by_message: defaultdict[Origin, list[Part]] = defaultdict(list)
-        for entry in _entries(context, slot.name)[-_NEWEST:]:
+        for entry in _entries(context, slot.name)[-_NEWEST_ITEMS:]:
             whole: Any = entry.value
             if isinstance(whole, list):
                 pool.add(cast("list[Any]", whole), WHOLE, at, entry)
