@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-litellm demo test test-beside lint bench results lock size accept-spine accept-gateway
+.PHONY: help setup setup-litellm demo test test-beside lint bench results lock size accept-spine accept-gateway validity
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,9 @@ accept-spine: .venv/.ready ## measure every promise, a fresh clone too (ARGS=--n
 
 accept-gateway: .venv/.ready setup-litellm ## measure what a gateway one can leave on promises (ARGS=--only safe: a part)
 	@$(BIN)/python -m acceptance.gateway $(ARGS)
+
+validity: .venv/.ready ## do certificates keep their promise? 8 minutes on two cores (ARGS="--only tasks": a part)
+	@$(BIN)/python -m acceptance.validity $(ARGS)
 
 results: .venv/.ready ## write docs/results.md from results/*.json
 	@$(BIN)/python -m acceptance.report
