@@ -58,7 +58,7 @@ def test_the_card_says_what_was_learned_from_what(parcel_reflex: Reflex) -> None
     ]  # fmt: skip
     assert {one.certificate_class for one in card.certificates} == {"exact", "model-based"}
     assert {one.certificate_class for one in card.acting} == {"model-based"}
-    assert {one.scope for one in card.certificates} >= {"reads", "writes"}
+    assert {one.scope for one in card.certificates} >= {"reads", "writes:refund_order"}
     assert not any(one.scope.startswith("writes") for one in card.reads)
     granted = {one.max_error for one in card.acting if one.granted and one.scope == "reads"}
     assert {one.max_error for one in card.per_task if one.origin == "new"} >= granted

@@ -46,7 +46,7 @@ def names(judged: ScopedAnswers) -> list[str]:
 
 
 def test_thin_data_are_pooled_and_rich_tools_stand_alone() -> None:
-    assert names(drawn(60, 6)) == ["reads", "writes"]
+    assert names(drawn(60, 6)) == ["reads", "writes:change"]
     rich = names(drawn(600, 10))
     assert rich[0] == "reads"
     assert {"reads:find", "reads:read"} & set(rich)
@@ -69,8 +69,9 @@ def test_no_error_has_a_part_in_what_is_told_apart() -> None:
 def test_origins_and_effects_never_share_a_certificate() -> None:
     judged = drawn(300, 6, recalled=0.4)
     found = names(judged)
-    assert {"reads", "writes", "recalled reads", "recalled writes"} <= set(found)
-    assert not any(scope.startswith("recalled") and ":" in scope for scope in found)
+    pools = {"reads", "writes:change", "recalled reads", "recalled writes:change"}
+    assert pools <= set(found)
+    assert not any(scope.startswith("recalled reads:") for scope in found)
     # Recalled answers that are all wrong leave the others what they had, and act nowhere.
     poisoned = msgspec.structs.replace(judged, wrong=judged.wrong | judged.recalled)
     before, after = (
@@ -106,7 +107,7 @@ def test_the_loosest_certificate_within_the_limit_is_found() -> None:
 def test_nothing_is_found_for_an_origin_that_was_never_judged() -> None:
     held = certify_scopes(drawn(300, 6), LEVELS, 0.1)
     for origin, effect in pairs():
-        one = certificate_for(held, origin, effect, "find", 1.0)
+        one = certificate_for(held, origin, effect, "find" if effect == "read" else "change", 1.0)
         assert (one is None) == (origin == "recalled")
     assert certificate_for((), "new", "read", "find", 1.0) is None
 
@@ -130,6 +131,13 @@ def test_a_tool_apart_whose_certificate_is_refused_does_not_return_to_the_pool()
     assert certificate_for(held, "new", "read", tool, 1.0) is None
     assert certificate_for(held, "new", "read", "list", 1.0) is not None
     assert not acting(poisoned, held, 0.10, "model-based")[bad].any()
+
+
+def test_a_write_that_shares_with_nobody_bears_its_name_and_one_that_shares_does_not() -> None:
+    judged = drawn(300, 6)
+    assert certificate_for(certify_scopes(judged, LEVELS, 0.1), "new", "write", "list", 1.0) is None
+    two = msgspec.structs.replace(judged, write=judged.tool >= 2)
+    assert [scope for scope in names(two) if scope.startswith("writes")] == ["writes"]
 
 
 def test_a_tool_never_judged_belongs_to_its_pool() -> None:

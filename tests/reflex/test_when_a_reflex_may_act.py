@@ -224,3 +224,38 @@ def test_a_context_is_ranked_anew_once_it_goes_on_or_other_tools_are_offered(
     assert parcel_reflex.rank(context, offered) is not first
     again = parcel_reflex.rank(other, offered)
     assert [call.key for call in again.calls] == [call.key for call in first.calls]
+
+
+def before_a_refund(number: int) -> list[Message]:
+    """A talk up to where System 2 refunds the order."""
+    for session in (parcels.session(at) for at in range(number, number + 60)):
+        for at, message in enumerate(session.messages):
+            if any(call.name == "refund_order" for call in message.tool_calls):
+                return list(session.messages[:at])
+    raise AssertionError("no session holds a refund")
+
+
+def test_a_write_acts_only_where_it_is_named_under_a_certificate_of_its_own(
+    parcel_reflex: Reflex,
+) -> None:
+    talk = before_a_refund(700)
+    assert decide(parcel_reflex, talk).reason == "side_effect"
+    other = parcel_reflex.decide(talk, parcels.TOOLS, max_error=0.1, writes=("get_order",))
+    assert other.reason == "side_effect"
+    named = parcel_reflex.decide(talk, parcels.TOOLS, max_error=0.1, writes=("refund_order",))
+    assert (named.action, named.tool, named.scope) == (
+        "act", "refund_order", "writes:refund_order",
+    )  # fmt: skip
+    assert named.guarantee is not None
+    assert named.guarantee.scope == "writes:refund_order"
+    assert named.guarantee.certificate_class == "model-based"
+    assert parcel_reflex.decide(talk, parcels.TOOLS, max_error=0.0001,
+                                writes=("refund_order",)).reason == "no_certificate"  # fmt: skip
+
+
+def test_a_read_declared_a_write_afterwards_has_no_certificate_of_writes(
+    parcel_reflex: Reflex,
+) -> None:
+    turned = parcel_reflex.with_effects({"get_order": "write"})
+    found = turned.decide(opening(), parcels.TOOLS, max_error=0.1, writes=("get_order",))
+    assert found.reason == "side_effect"

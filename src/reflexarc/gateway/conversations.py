@@ -5,7 +5,7 @@ not a secret and not proof against forgery: a forged collision reaches only the 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -50,6 +50,7 @@ class ReflexLike(Protocol):
         max_error: float | None = None,
         alternatives: int = 0,
         partials: bool = False,
+        writes: Collection[str] = (),
     ) -> Decision: ...
 
 

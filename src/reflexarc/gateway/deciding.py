@@ -187,6 +187,7 @@ class Decider:
         decision = self.decision(
             loaded, conversation, tools,
             model=admission.model, max_error=request.max_error, partials=request.partial,
+            writes=request.writes,
         )  # fmt: skip
         self.conversations.keep(request.tenant, request.reflex, conversation)
         session = (request.session or "").encode() or conversation.opening
@@ -210,6 +211,7 @@ class Decider:
         max_error: float,
         alternatives: int = 0,
         partials: bool = False,
+        writes: Collection[str] = (),
     ) -> Decision:
         """The reflex's own, for a conversation in which it is System 2's turn."""
         if conversation.last_role not in ("user", "tool"):
@@ -222,6 +224,7 @@ class Decider:
             max_error=max_error,
             alternatives=alternatives,
             partials=partials,
+            writes=writes,
         )
 
     def obstacle(

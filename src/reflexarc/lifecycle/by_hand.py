@@ -26,7 +26,6 @@ from reflexarc.lifecycle.standing_file import (
 )
 from reflexarc.reflex import Reflex
 from reflexarc.reflex.artifact import write_atomic
-from reflexarc.reflex.scopes import Origin, certificate_for
 from reflexarc.steps.errors import ArtifactError, ConfigError
 
 
@@ -38,18 +37,11 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 def certified_scopes(reflex: Reflex) -> frozenset[str]:
-    """The scopes of a reflex that a certificate of the class that acts is about: `reads`,
-    `writes:TOOL`, the latter also where the tool shares its certificate with others."""
+    """The scopes of a reflex that a certificate of the class that acts is about: `reads`, and
+    `writes:TOOL` where it is about that tool alone."""
     found = {"reads"} if any(one.granted for one in reflex.card.reads) else set[str]()
-    origins: tuple[Origin, ...] = ("new", "recalled")
-    found |= {
-        f"writes:{tool}"
-        for tool, effect in reflex.effects.items()
-        for origin in origins
-        if effect == "write"
-        and certificate_for(reflex.card.acting, origin, "write", tool, 1.0,
-                            reflex.card.certificate_class) is not None
-    }  # fmt: skip
+    granted = (one.scope for one in reflex.card.acting if one.granted)
+    found |= {scope.removeprefix("recalled ") for scope in granted if "writes:" in scope}
     return frozenset(found)
 
 

@@ -10,6 +10,9 @@ at; so each scope's certificate holds with its confidence whatever was chosen (c
 partition that errors had no part in, nothing was selected). That those of all scopes hold at once
 is not claimed.
 
+A pool of writes that holds one tool only bears its name: a write whose certificate is about it
+alone may be allowed where others may not.
+
 There is no way back from a tool's own scope to the pool: a tool whose own certificate was refused
 would enter the pool because of its errors.
 """
@@ -195,7 +198,10 @@ def scopes_apart(
             apart = _rich_tools(pool, levels, delta) if origin == "new" else []
             rest = ~np.isin(pool.tool, apart)
             if rest.any():
-                found.append((name, pool.part(rest)))
+                left = np.unique(pool.tool[rest]).tolist()
+                # A write that shares with nobody has a certificate of its own, and says so.
+                alone = f":{pool.tools[left[0]]}" if effect == "write" and len(left) == 1 else ""
+                found.append((name + alone, pool.part(rest)))
             found += [(f"{name}:{pool.tools[at]}", pool.part(pool.tool == at)) for at in apart]
     return found
 
