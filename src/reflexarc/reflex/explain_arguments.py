@@ -30,7 +30,7 @@ from reflexarc.reflex.decision import Source
 from reflexarc.reflex.explain_choice import Driver
 from reflexarc.reflex.feature_words import argument_words
 from reflexarc.reflex.predictor import ONLY_CANDIDATE, Predictor, RankedCall, argument_rows
-from reflexarc.reflex.reflex import source_of
+from reflexarc.reflex.proposing import source_of
 from reflexarc.reflex.sources import Argument
 from reflexarc.steps import ToolCall
 

@@ -8,11 +8,10 @@ import msgspec
 import xxhash
 
 from reflexarc.reflex.artifact import pack, read_artifact, unpack, write_atomic
-from reflexarc.reflex.candidates import ABSENT, CONSTANT, Candidate
 from reflexarc.reflex.card import Card, Certificate
 from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
-from reflexarc.reflex.decision import Decision, Guarantee, ProposedCall, Source
+from reflexarc.reflex.decision import Decision
 from reflexarc.reflex.effects import DECLARED
 from reflexarc.reflex.header import (
     LEAST_THRESHOLD,
@@ -28,6 +27,7 @@ from reflexarc.reflex.member import Member, drawn
 from reflexarc.reflex.partial import SCOPE as PARTIAL
 from reflexarc.reflex.partial import open_arguments, propose
 from reflexarc.reflex.predictor import RankedCall, Ranking
+from reflexarc.reflex.proposing import guarantee_of, proposed
 from reflexarc.reflex.recall import Recall
 from reflexarc.reflex.recalling import remembered
 from reflexarc.reflex.scopes import Granted
@@ -250,9 +250,9 @@ class Reflex:
             return Decision("escalate", "no_candidate")
         confidence = self.confidence_of(context, ranking)
         best = ranking.calls[0]
-        call = _proposed(best, confidence)
+        call = proposed(best, confidence)
         others = tuple(
-            _proposed(other, min(confidence, other.joint))
+            proposed(other, min(confidence, other.joint))
             for other in ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)]
         )
         scope = self.scope_of(ranking, best.name)
@@ -268,7 +268,7 @@ class Reflex:
         if reason is not None or certificate is None:
             reason = reason or "no_certificate"
             return Decision("escalate", reason, call, confidence, None, others, scope=scope)
-        guarantee = _guarantee(certificate)
+        guarantee = guarantee_of(certificate)
         return Decision("act", "certified", call, confidence, guarantee, others, scope=scope)
 
     def _partial(
@@ -302,8 +302,8 @@ class Reflex:
         if tools.fault(best.name, best.arguments, left_open) is not None:
             return None
         return Decision(
-            "partial", "certified", _proposed(best, confidence), confidence,
-            _guarantee(certificate), open=tuple(sorted(left_open)),
+            "partial", "certified", proposed(best, confidence), confidence,
+            guarantee_of(certificate), open=tuple(sorted(left_open)),
         )  # fmt: skip
 
     def _acts_by(self, name: str, offered: Sequence[ToolSpec], writes: Collection[str]) -> bool:
@@ -384,40 +384,3 @@ class Reflex:
         fault = self.member(context).familiarity.fault(context)
         if fault is not None:
             yield fault
-
-
-def _guarantee(certificate: Certificate) -> Guarantee:
-    return Guarantee(
-        certificate.max_error, certificate.confidence_level, certificate.scope,
-        certificate.n, certificate.errors, certificate.certificate_class,
-    )  # fmt: skip
-
-
-def _proposed(call: RankedCall, confidence: float) -> ProposedCall:
-    sources = {
-        name: source_of(candidate)
-        for name, candidate in call.chosen.items()
-        if candidate.made != ABSENT
-    }
-    return ProposedCall(call.name, call.arguments, round(confidence, 6), sources)
-
-
-def source_of(candidate: Candidate) -> Source:
-    """Where a candidate's value comes from, in the words of an answer."""
-    if candidate.objects is not None:
-        return Source(
-            "tool_result", candidate.objects.origin.message, _path(candidate.objects.path)
-        )
-    if candidate.made == CONSTANT or not candidate.entries:
-        return Source("constant")
-    entry = candidate.entries[-1]
-    return Source(entry.origin.kind, entry.origin.message, _path(entry.slot))
-
-
-def _path(slot: str) -> str:
-    """What a slot says without its kind and tool: a JSON path in a result, a line's name, a shape,
-    the argument of an earlier call."""
-    kind, _, place = slot.partition(":")
-    if kind == "out":
-        return f"${place.partition(':')[2]}"
-    return place.partition(":")[2] if kind in ("kv", "tx") else place
