@@ -1,6 +1,5 @@
 """Which form the next call of a tool has: what speaks for each, as numbers."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -21,6 +20,12 @@ FEATURES = (
     "best_names_in_results", "best_names_in_newest", "missing", "best_missing",
 )  # fmt: skip
 _COLUMN = {name: at for at, name in enumerate(FEATURES)}
+_KNOWN, _AFTER, _OFTEN = _COLUMN["known"], _COLUMN["after_0"], _COLUMN["often_0"]
+_BEST_AFTER = _COLUMN["best_after_0"]
+_COMPARED = [_COLUMN[name] for name in ("names_in_results", "names_in_newest", "missing")]
+_COMPARISON = [
+    _COLUMN[f"best_{name}"] for name in ("names_in_results", "names_in_newest", "missing")
+]
 _SMOOTHING = 0.5
 _LONG_AGO = 99
 _KINDS = {"U": 0, "C": 1, "O": 2, "X": 3, "M": 4}
@@ -30,102 +35,140 @@ After = Callable[[int], Counter[int] | None]
 
 
 class FormFeatures:
-    """Describes the forms of one tool in a context."""
+    """Describes the forms of one tool in a context: the open one (-1) stands last. What is the same
+    in every context is laid out once."""
 
     def __init__(self, tool: Tool, sources: Sources) -> None:
         self._tool = tool
-        self._sources = sources
-        self._names = [*literal_names(tool.forms), frozenset[str]()]
-        counts = Counter(name for names in self._names for name in names)
-        self._weights = {name: math.log(len(self._names) / count) for name, count in counts.items()}
-        seen = sum(form.calls for form in tool.forms)
+        self._index = sources.forms
+        forms, count = tool.forms, len(tool.forms) + 1
+        names: list[frozenset[str]] = [*literal_names(forms), frozenset[str]()]
         together = max(1, tool.calls)
-        self._shares = [form.calls / together for form in tool.forms]
-        self._shares.append(max(0.0, 1 - seen / together))
-        self._first = sum(
+        shares = [form.calls / together for form in forms]
+        shares.append(max(0.0, 1 - sum(form.calls for form in forms) / together))
+        self._shares = np.array(shares)
+        first = sum(
             len(one.forms) + 1 for one in sources.tools[: sources.tools.index(tool)] if one.forms
         )
-        self._slots = [
-            [
-                (tool.holes[at].name, [slot.name for slot in tool.holes[at].slots[:_SLOTS]])
-                for at in form.holes
-            ]
-            for form in tool.forms
-        ]
+        self._plain = np.zeros((count, len(FEATURES)), dtype=np.float32)
+        self._plain[:, _COLUMN["share"]] = self._shares
+        self._plain[:, _COLUMN["form"]] = [*(first + at for at in range(len(forms))), first + OPEN]
+        self._plain[:, _COLUMN["leaves"]] = [*(len(form.leaves) for form in forms), 0]
+        self._plain[:, _COLUMN["holes"]] = [*(len(form.holes) for form in forms), 0]
+        self._plain[:, _COLUMN["since"]] = _LONG_AGO
+        self._plain[:, _COLUMN["names"]] = [len(one) for one in names]
+        self._alike = np.array([[_overlap(one, other) for other in names] for one in names])
+        self._name_rows: dict[str, int] = {
+            name: at for at, name in enumerate(sorted(frozenset[str]().union(*names)))
+        }
+        self._says = np.array(
+            [[name in one for one in names] for name in self._name_rows] or [[0] * count]
+        )
+        weights = np.log(count / np.maximum(1, self._says.sum(axis=1)))
+        self._weighs = self._says * weights[:, None]
+        self._per_name = 1.0 / np.maximum(1, self._plain[:, _COLUMN["names"]])
+        self._all_weigh = self._weighs.sum(axis=0)
+        self._places: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._holes = np.zeros(
+            (count, max([1, *(len(form.holes) for form in forms)])), dtype=np.intp
+        )
+        for at, form in enumerate(forms):
+            for column, hole in enumerate(form.holes):
+                slots = tuple(slot.name for slot in tool.holes[hole].slots[:_SLOTS])
+                place = (tool.holes[hole].name, slots)
+                self._holes[at, column] = self._places.setdefault(place, len(self._places) + 1)
+        self._no_holes = np.array([*(not form.holes for form in forms), True])
 
-    def matrix(self, context: Context, numbers: Sequence[int], after: After) -> NDArray[np.float32]:
-        """(numbers, features): a row for each of these forms, the open one (-1) among them."""
-        tool = self._tool.name
-        trail = Trail.of(context, self._sources.forms)
+    def matrix(
+        self, context: Context, numbers: Sequence[int] | None, after: After
+    ) -> NDArray[np.float32]:
+        """(numbers, features): a row for each of these forms; None: all of them, then the open
+        one."""
+        trail = Trail.of(context, self._index)
         trail.read_names(context.log)
-        moves = [after(key) for key in move_keys(tool, trail.grams())]
-        totals = [sum(move.values()) if move else 0 for move in moves]
-        often = [math.log1p(total) for total in totals]
-        last = trail.calls[-1] if trail.calls else ("", OPEN)
-        last_names = self._names_of(last)
-        failed_names = self._names_of(trail.failed) if trail.failed else frozenset[str]()
-        here = len(trail.calls)
-        event = _KINDS[trail.symbols[-1][0]] if trail.symbols else 5
-        recent = trail.calls[-3:]
-        availability: dict[str, tuple[int, int]] = {}
-        rows: list[tuple[float, ...]] = []
-        for number in numbers:
-            at = (tool, number)
-            names = self._names[number]
-            count = len(names) or 1
-            share = self._shares[number]
-            known, unused = self._available(context, number, availability)
-            form = self._tool.forms[number] if number != OPEN else None
-            rows.append((
-                share, self._first + number, len(form.leaves) if form else 0,
-                len(form.holes) if form else 0, trail.used.get(at, 0),
-                here - trail.last_use[at] if at in trail.last_use else _LONG_AGO,
-                last == at, _overlap(names, last_names), _overlap(names, failed_names),
-                len(names), len(names & trail.names) / count,
-                len(names & trail.new_names) / count, len(names & trail.user_names) / count,
-                known, unused, here, context.calls_since_user, len(trail.used), event,
-                trail.failed is not None, sum(one == at for one in recent),
-                *(
-                    ((move.get(number, 0) if move else 0) + _SMOOTHING * share)
-                    / (total + _SMOOTHING)
-                    for move, total in zip(moves, totals, strict=True)
-                ),
-                *often,
-                *([0.0] * (GRAMS + 2)), self._weight(names - trail.names - trail.user_names), 0.0,
-            ))  # fmt: skip
-        matrix = np.array(rows, dtype=np.float32)
-        first, best = _COLUMN["after_0"], _COLUMN["best_after_0"]
-        column = matrix[:, first : first + GRAMS]
-        matrix[:, best : best + GRAMS] = column - column.max(axis=0)
-        for source in ("names_in_results", "names_in_newest", "missing"):
-            column = matrix[:, _COLUMN[source]]
-            matrix[:, _COLUMN[f"best_{source}"]] = column - column.max()
+        matrix = self._plain.copy()
+        self._say_what_was_called(matrix, context, trail)
+        self._say_what_is_named(matrix, trail)
+        matrix[:, _KNOWN : _KNOWN + 2] = self._available(context)
+        matrix[:, _AFTER : _AFTER + GRAMS], often = self._followed(trail, after)
+        matrix[:, _OFTEN : _OFTEN + GRAMS] = often
+        if numbers is not None:
+            matrix = matrix[list(numbers)]
+        column = matrix[:, _AFTER : _AFTER + GRAMS]
+        matrix[:, _BEST_AFTER : _BEST_AFTER + GRAMS] = column - column.max(axis=0)
+        column = matrix[:, _COMPARED]
+        matrix[:, _COMPARISON] = column - column.max(axis=0)
         return matrix
 
-    def _weight(self, names: frozenset[str]) -> float:
-        return sum(self._weights[name] for name in names)
+    def _say_what_was_called(
+        self, matrix: NDArray[np.float32], context: Context, trail: Trail
+    ) -> None:
+        tool, here = self._tool.name, len(trail.calls)
+        for at, times in trail.used.items():
+            if at[0] == tool:
+                matrix[at[1], _COLUMN["used"]] = times
+                matrix[at[1], _COLUMN["since"]] = here - trail.last_use[at]
+        for at in trail.calls[-3:]:
+            if at[0] == tool:
+                matrix[at[1], _COLUMN["siblings"]] += 1
+        if trail.calls and trail.calls[-1][0] == tool:
+            last = trail.calls[-1][1]
+            matrix[last, _COLUMN["in_last"]] = 1
+            matrix[:, _COLUMN["same_names"]] = self._alike[last]
+        if trail.failed is not None:
+            matrix[:, _COLUMN["last_failed"]] = 1
+            if trail.failed[0] == tool:
+                matrix[:, _COLUMN["failed_names"]] = self._alike[trail.failed[1]]
+        matrix[:, _COLUMN["calls"]] = here
+        matrix[:, _COLUMN["calls_since_user"]] = context.calls_since_user
+        matrix[:, _COLUMN["different"]] = len(trail.used)
+        event = _KINDS[trail.symbols[-1][0]] if trail.symbols else 5
+        matrix[:, _COLUMN["last_event"]] = event
 
-    def _names_of(self, at: tuple[str, int]) -> frozenset[str]:
-        return self._names[at[1]] if at[0] == self._tool.name else frozenset()
+    def _say_what_is_named(self, matrix: NDArray[np.float32], trail: Trail) -> None:
+        rows = self._name_rows
+        said = [rows[name] for name in rows.keys() & trail.names]
+        by_user = [rows[name] for name in rows.keys() & trail.user_names]
+        newest = [rows[name] for name in rows.keys() & trail.new_names]
+        for column, found in (
+            ("names_in_results", said), ("names_in_newest", newest), ("names_in_user", by_user)
+        ):  # fmt: skip
+            if found:
+                matrix[:, _COLUMN[column]] = self._says[found].sum(axis=0) * self._per_name
+        anywhere = [*{*said, *by_user}]
+        missing = self._all_weigh - self._weighs[anywhere].sum(axis=0)
+        matrix[:, _COLUMN["missing"]] = missing
 
-    def _available(
-        self, context: Context, number: int, found: dict[str, tuple[int, int]]
-    ) -> tuple[int, int]:
-        """The fewest values that any hole of a form could take, and the fewest unused."""
-        if number == OPEN or not self._slots[number]:
-            return -1, -1
-        known = unused = 99
-        for name, slots in self._slots[number]:
-            pair = found.get(name)
-            if pair is None:
-                values: set[str] = set()
-                for slot in slots:
-                    values |= context.distinct(slot)
-                used = context.used.get((self._tool.name, name))
-                pair = (len(values), len(values - used) if used else len(values))
-                found[name] = pair
-            known, unused = min(known, pair[0]), min(unused, pair[1])
-        return known, unused
+    def _followed(
+        self, trail: Trail, after: After
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(forms, grams) shares of each form after the last events, smoothed by its own; and how
+        often these were seen at all, as a logarithm."""
+        counts = np.zeros((len(self._shares), GRAMS))
+        for column, key in enumerate(move_keys(self._tool.name, trail.grams())):
+            move = after(key)
+            if move:
+                counts[list(move), column] = list(move.values())
+        totals = counts.sum(axis=0)
+        shares = (counts + _SMOOTHING * self._shares[:, None]) / (totals + _SMOOTHING)
+        return shares, np.log1p(totals)
+
+    def _available(self, context: Context) -> NDArray[np.float64]:
+        """(forms, 2): the fewest values that any hole of a form could take, and the fewest not used
+        there; -1 where there are no holes."""
+        found = np.full((len(self._places) + 1, 2), 99.0)
+        for (name, slots), at in self._places.items():
+            used = context.used.get((self._tool.name, name))
+            known = unused = 0
+            for slot in slots:
+                values = context.distinct(slot)
+                if values:
+                    known = max(known, len(values))
+                    unused = max(unused, len(values - used) if used else len(values))
+            found[at] = known, unused
+        fewest = found[self._holes].min(axis=1)
+        fewest[self._no_holes] = -1.0
+        return fewest
 
 
 def _overlap(names: frozenset[str], others: frozenset[str]) -> float:

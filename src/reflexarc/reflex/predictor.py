@@ -35,7 +35,7 @@ ONLY_CANDIDATE = 0.97
 """How probable a value is taken to be that has no other beside it."""
 _NO_CANDIDATE = 0.01
 _MAX_FORMS = 4
-_LEAST_OF_BEST = 0.05
+_LEAST_OF_BEST = 0.15
 _MAX_FILLED = 6
 
 
@@ -213,9 +213,7 @@ class Predictor:
         """Calls of the likeliest forms, their holes filled."""
         features, moves = self._forms[tool.name]
         numbers = [*range(len(tool.forms)), OPEN]
-        scores = self.form_forest.probabilities(features.matrix(context, numbers, moves.after))[
-            :, 0
-        ]
+        scores = self.form_forest.probabilities(features.matrix(context, None, moves.after))[:, 0]
         scores = scores / max(1e-9, float(scores.sum()))
         order = np.argsort(-scores, kind="stable")[:_MAX_FORMS]
         calls: list[RankedCall] = []
