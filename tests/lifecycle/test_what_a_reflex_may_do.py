@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reflexarc.lifecycle.changes import Changes
+from reflexarc.lifecycle.changes import NEIGHBOURS_IN_A_ROW, Changes
 from reflexarc.lifecycle.oversight import PATIENCE_S, Act, Oversight
 from reflexarc.lifecycle.standing import (
     KEPT_VERSIONS,
@@ -205,6 +205,38 @@ def test_an_odd_client_stops_nobody_else() -> None:
     for session in range(50):  # the same client with two prompts, one of which fits
         assert not changes.seen(b"ann", bytes([session]), "prompt_changed")
         assert not changes.seen(b"ann", b"0", "below_threshold")
+
+
+def test_a_neighbour_on_the_same_route_stops_nobody_until_nobody_else_is_left() -> None:
+    changes = Changes()
+    number = iter(range(10_000))
+
+    def session() -> bytes:
+        return next(number).to_bytes(4, "big")
+
+    for _ in range(2):
+        changes.seen(b"ann", session(), "prompt_changed", b"theirs")
+    changes.seen(b"ann", session(), "certified")
+    for _ in range(20):
+        for _ in range(NEIGHBOURS_IN_A_ROW - 1):
+            assert not changes.seen(b"ann", session(), "prompt_changed", b"theirs")
+        assert not changes.seen(b"ann", session(), "certified")
+    found = [
+        changes.seen(b"ann", session(), "prompt_changed", b"theirs")
+        for _ in range(NEIGHBOURS_IN_A_ROW)
+    ]
+    assert found[-1] == "prompt_changed in 30 sessions in a row"
+    assert not any(found[:-1])
+
+
+def test_sessions_that_began_before_a_release_do_not_hide_it() -> None:
+    changes = Changes()
+    changes.seen(b"ann", b"old", "certified")
+    assert not changes.seen(b"ann", b"1", "prompt_changed", b"new")
+    assert not changes.seen(b"ann", b"old", "certified")  # it goes on with the prompt it had
+    assert [bool(changes.seen(b"ann", bytes([n]), "prompt_changed", b"new")) for n in range(3)] == [
+        False, False, True
+    ]  # fmt: skip
 
 
 def test_where_nobody_ever_fitted_anybody_shows_a_change() -> None:

@@ -58,8 +58,16 @@ class Acting:
         """The same for a decision that would act."""
         return self.why_not(route, decided.tool) or self.standings.why_not(route, decided)
 
-    def acted(self, route: str, decided: Decided, tenant: str, request_id: bytes) -> None:
-        """Written before the act, or the partial, is sent: none without its entry."""
+    def acted(
+        self,
+        route: str,
+        decided: Decided,
+        tenant: str,
+        request_id: bytes,
+        audit_share: float = 0.0,
+    ) -> None:
+        """Written before the act, or the partial, is sent: none without its entry. `audit_share`:
+        the probability with which it had to be audited."""
         guarantee = decided.guarantee
         certificate = None
         if guarantee is not None:
@@ -79,6 +87,7 @@ class Acting:
                 "reflex": decided.reflex,
                 "certificate": certificate,
                 "audit": decided.audit,
+                "audit_share": audit_share,
             },
         )
 

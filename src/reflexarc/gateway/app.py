@@ -138,6 +138,7 @@ class Gateway:
             lambda: self.recorder.well,
             lambda: len(self.acting.switch.off.entries) + bool(self.acting.health.why_off),
             lambda: self.acting.demotions,
+            self.acting.standings.count,
         )
         self._cold = cold_routes(
             self.system1,
@@ -146,7 +147,11 @@ class Gateway:
             admin_routes(self.acting, self.state.token, self._modes),
         )
         self._relearner = Relearner(
-            self.state.directory, config.route, config.lifecycle, self.acting.note
+            self.state.directory,
+            config.route,
+            config.lifecycle,
+            self.acting.note,
+            self.metrics.relearned,
         )
         self._keeper = Keeper(name, self.recorder, clock_s)
         self._upstream_tls = upstream_context(config.tls)

@@ -211,7 +211,7 @@ class ChatDesk:
         route, exchange = asked.route, asked.exchange
         self._count(route, (decided, answer))
         exchange.label = _fixed(decision_label(route.mode, decided))
-        self._acting.acted(route.path, decided, asked.tenant.hex(), exchange.request_id)
+        self._acting.acted(route.path, decided, asked.tenant.hex(), exchange.request_id, share)
         self._acting.standings.acted(route, decided, share)
         total_ms = (self._clock_s() - exchange.began_s) * 1e3
         own = own_headers(

@@ -14,6 +14,7 @@ from reflexarc.gateway.admission import Admission, admit
 from reflexarc.gateway.conversations import Conversation, Conversations, ReflexLike, TooLongError
 from reflexarc.gateway.frames import Decide, Decided, Observe, Observed, Setup
 from reflexarc.gateway.observing import Observing
+from reflexarc.lifecycle.changes import CHANGED
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import call_key
 from reflexarc.steps.errors import MalformedError, RequestError
@@ -92,6 +93,7 @@ class Decider:
             stream=judged.admission.stream,
             decide_ms=(self._clock_s() - began_s) * 1e3,
             session=judged.session,
+            variant=_variant(judged),
         )
         answers = acts and request.respond
         self._observing.remember(
@@ -286,6 +288,20 @@ class Decider:
         if request.canary < 1 and self._draw(b"canary", request.tenant + session) >= request.canary:
             return "canary"
         return None
+
+
+def _variant(judged: Judged) -> bytes:
+    """Stands for what is not as it was learned, where that is why it escalates."""
+    reason = judged.decision.reason
+    if reason not in CHANGED or judged.conversation is None or judged.tools is None:
+        return b""
+    parts = {
+        "prompt_changed": [str(getattr(judged.conversation.context, "prompt_hash", ""))],
+        "model_changed": [judged.admission.model],
+        "schema_changed": sorted(f"{one.name} {one.schema_hash}" for one in judged.tools.specs),
+    }
+    text = msgspec.json.encode([reason, parts[reason]])
+    return hashlib.blake2b(text, digest_size=8).digest()
 
 
 def is_write(decision: Decision, loaded: Loaded) -> bool:

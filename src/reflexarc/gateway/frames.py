@@ -107,7 +107,7 @@ class Decided(msgspec.Struct, frozen=True, tag=True):
     and reflex (the call's id is cut from it), `reflex` is the artifact's digest, `call` the digest
     of tool and arguments, `writes` whether the call is more than a read. `draw`, in [0, 1), decides
     with the share of audits on `audit`: whether System 2 is to be asked as well. `session` stands
-    for the conversation."""
+    for the conversation, `variant` for the prompt, model or schemas that are not those learned."""
 
     id: int
     action: Literal["act", "partial", "escalate"]
@@ -127,6 +127,7 @@ class Decided(msgspec.Struct, frozen=True, tag=True):
     writes: bool = False
     draw: float = 1.0
     session: bytes = b""
+    variant: bytes = b""
 
 
 class Observed(msgspec.Struct, frozen=True, tag=True):

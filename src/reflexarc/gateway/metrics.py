@@ -71,6 +71,18 @@ class Metrics:
             "Scopes that this process demoted since it began, by audits or changes.",
             registry=self._registry,
         )
+        self._scopes = Gauge(
+            "reflexarc_scopes",
+            "Scopes of the versions in use that somebody promoted, or that were demoted.",
+            ("standing",),
+            registry=self._registry,
+        )
+        self._relearned = Counter(
+            "reflexarc_relearned",
+            "Attempts at learning again: took_over, waits, refused, failed.",
+            ("outcome",),
+            registry=self._registry,
+        )
         self._trouble = Counter(
             "reflexarc_system1_trouble",
             "System 1 did not decide: error, deadline, hang, died, busy, down, artifact; restarts.",
@@ -171,10 +183,17 @@ class Metrics:
         recorder_up: Callable[[], bool],
         off: Callable[[], int],
         demotions: Callable[[], int],
+        scopes: Callable[[str], int],
     ) -> None:
         self._recorder_up.set_function(lambda: float(recorder_up()))
         self._off.set_function(lambda: float(off()))
         self._demotions.set_function(lambda: float(demotions()))
+        for word in ("live", "demoted"):
+            gauge = self._scopes.labels(word)
+            gauge.set_function(lambda word=word: float(scopes(word)))
+
+    def relearned(self, outcome: str) -> None:
+        self._relearned.labels(outcome).inc()
 
     def text(self) -> bytes:
         """The exposition format, version 0.0.4."""

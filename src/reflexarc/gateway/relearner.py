@@ -22,7 +22,8 @@ Note = Callable[[str, str, dict[str, Any]], None]
 
 
 class Relearner:
-    """One attempt at a time. `note` writes the trail. When the last one was stands in the state
+    """One attempt at a time. `note` writes the trail, `on_outcome`
+    counts. When the last one was stands in the state
     directory, so that two gateways do not learn the same."""
 
     def __init__(
@@ -31,6 +32,7 @@ class Relearner:
         routes: Sequence[Route],
         how: Lifecycle,
         note: Note,
+        on_outcome: Callable[[str], None],
         unix_time: Callable[[], float] = time.time,
     ) -> None:
         self._directory = directory
@@ -39,6 +41,7 @@ class Relearner:
         ]
         self._how = how
         self._note = note
+        self._on_outcome = on_outcome
         self._unix_time = unix_time
         self._stop = threading.Event()
         self._task: asyncio.Task[None] | None = None
@@ -79,7 +82,10 @@ class Relearner:
             raise
         except (ReflexarcError, OSError) as error:
             _log.error("%s cannot be learned again: %s", route.reflex, error)
+            self._on_outcome("failed")
             return
+        outcome = "took_over" if found.took_over else "waits" if found.version else "refused"
+        self._on_outcome(outcome)
         self._note("relearn", "reflexarc", evidence_of(found))
 
     def _relearn(self, directory: Path, route: Route, how: Learning) -> Relearned:

@@ -184,6 +184,11 @@ class StandingDesk:
         oversight = self._oversight(route)
         return oversight.share(act_of(decided)) if oversight is not None else 0.0
 
+    def count(self, word: str) -> int:
+        """How many scopes of the versions in use have this standing."""
+        states = [one.state for one in self._oversights.values()]
+        return sum(one.word == word for state in states for one in state.current.scopes)
+
     def acted(self, route: Route, decided: Decided, share: float) -> None:
         """An act was made."""
         oversight = self._oversight(route)
@@ -209,7 +214,7 @@ class StandingDesk:
         oversight = self._oversights.get(name or "")
         if name is None or oversight is None:
             return
-        why = self._changes[name].seen(tenant, decided.session, decided.reason)
+        why = self._changes[name].seen(tenant, decided.session, decided.reason, decided.variant)
         if why:
             self._demoted(oversight.changed(why))
 
