@@ -44,11 +44,13 @@ FLIPS = {
 PARTS_OF_A_FLIP = {
     "half of its acts wrong": msgspec.structs.replace(_BASE, wrong_after=0.5),
     "three in ten wrong": msgspec.structs.replace(_BASE, wrong_after=0.3),
-    "one in five wrong": msgspec.structs.replace(_BASE, wrong_after=0.2, acts=40_000),
     "all tools drift to 30% over 4,000 acts": msgspec.structs.replace(
-        _BASE, wrong_after=0.3, spread=True, over=4_000, acts=40_000
+        _BASE, wrong_after=0.3, spread=True, over=4_000
     ),
 }
+WITHIN = msgspec.structs.replace(_BASE, wrong_after=0.2)
+"""One in five acts of one of five tools: 4.8% of all acts are wrong then, so that a certificate of
+5% over all reads is kept."""
 
 
 def main() -> int:
@@ -105,12 +107,21 @@ def _in_part(lines: Lines, seeds: int) -> None:
             found >= 0.95 * seeds,
         )  # fmt: skip
 
+    lives = [live(WITHIN, seed) for seed in range(seeds)]
+    found = sum(bool(one.demoted) for one in lives)
+    wrong = statistics.fmean(one.unaudited_wrong / one.lasted for one in lives)
+    lines.say(
+        f"   one in five acts of one tool wrong, 4.8% of all, for 11,000 acts: demoted in {found} "
+        f"of {seeds} lives (nothing is promised: the certificate of 5% over all is kept); of the "
+        f"tool's acts {wrong:.0%} were wrong and unaudited"
+    )
+
 
 def _unchanged(lines: Lines) -> None:
     """Errors exactly as many as certified, to the end of the life."""
     number = 0
-    for level in (0.05, 0.1):
-        for together in (0.0, 0.3, 0.5):
+    for level, correlations in ((0.05, (0.0, 0.3, 0.5)), (0.1, (0.3,))):
+        for together in correlations:
             number += 1
             world = World(8_000, error=level, together=together, level=level)
             lives = [live(world, seed) for seed in range(_NULL_LIVES)]
