@@ -202,7 +202,9 @@ async def test_a_file_nobody_can_read_stops_everything(
     ("policy", "scope", "approved", "wanted"),
     [
         ((), "writes:refund", True, "writes:no_policy"),
-        (("refund",), "writes", True, "writes:no_certificate"),
+        (("refund",), "reads", True, "writes:no_certificate"),
+        (("refund",), "recalled writes", True, "writes:no_certificate"),
+        (("refund",), "recalled writes:refund", True, None),
         (("refund",), "writes:refund", False, "writes:no_approver"),
         (("refund",), "writes:refund", True, None),
     ],
@@ -221,7 +223,7 @@ def test_a_write_acts_with_policy_certificate_and_approver_alone(
     standings.look()
     write = Decided(
         1, "act", "certified", "refund", 0.99, 0.05, reflex=digest, writes=True,
-        guarantee=Guarantee(0.05, 0.9, scope, 100, 0),
+        guarantee=Guarantee(0.05, 0.9, scope, 100, 0, "model-based"),
     )  # fmt: skip
     assert standings.why_not(route, write) == wanted
     assert standings.writes(route) == (("refund",) if policy and approved else ())

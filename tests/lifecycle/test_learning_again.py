@@ -15,7 +15,6 @@ from reflexarc.lifecycle.later import MIN_LATER, Later, cut, judged
 from reflexarc.lifecycle.learner import Job
 from reflexarc.lifecycle.relearning import (
     Limits,
-    attempt_confidence,
     options_of,
     relearn,
 )
@@ -133,9 +132,7 @@ def test_every_attempt_counts_and_costs_whatever_becomes_of_it(place: tuple[Path
         found = relearn(directory, artifact, HOW, stop=stop)
         assert (found.attempt, found.version) == (attempt, "")
         assert "was ended" in found.why_not
-    spent = [1 - attempt_confidence(0.9, attempt) for attempt in range(1, 2000)]
-    assert sum(spent) == pytest.approx(0.1, abs=1e-3)
-    assert sum(spent) < 0.1
+        assert found.confidence == pytest.approx(1 - 0.1 / (attempt * (attempt + 1)))
 
 
 def test_one_that_takes_too_long_is_ended(place: tuple[Path, Path]) -> None:

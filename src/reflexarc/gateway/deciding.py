@@ -15,6 +15,7 @@ from reflexarc.gateway.conversations import Conversation, Conversations, ReflexL
 from reflexarc.gateway.frames import Decide, Decided, Observe, Observed, Setup
 from reflexarc.gateway.observing import Observing
 from reflexarc.lifecycle.changes import CHANGED
+from reflexarc.lifecycle.standing import is_of_writes
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import call_key
 from reflexarc.steps.errors import MalformedError, RequestError
@@ -310,7 +311,7 @@ def is_write(decision: Decision, loaded: Loaded) -> bool:
     scope = decision.guarantee.scope if decision.guarantee is not None else ""
     effects: Mapping[str, str] = getattr(loaded.reflex, "effects", {})
     tool = decision.call.name if decision.call is not None else ""
-    return "writes" in scope.split(":")[0].split() or effects.get(tool, "read") != "read"
+    return is_of_writes(scope) or effects.get(tool, "read") != "read"
 
 
 def call_digest(name: str, arguments: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from reflexarc.gateway.config import ACTING_MODES, Route
 from reflexarc.gateway.frames import Decided
 from reflexarc.lifecycle.changes import Changes
 from reflexarc.lifecycle.oversight import Act, Oversight
-from reflexarc.lifecycle.standing import Demotion, Event, Kind, ReflexState
+from reflexarc.lifecycle.standing import Demotion, Event, Kind, ReflexState, is_of_writes
 from reflexarc.lifecycle.standing_file import (
     FILE,
     Standings,
@@ -158,7 +158,7 @@ class StandingDesk:
             return "version_not_in_use"
         standing = state.current.standing(act.kind, act.tool)
         if act.kind == "writes":
-            reason = why_no_write(route, act)
+            reason = why_no_write(route, decided)
             if reason is None and (standing is None or standing.word != "live"):
                 demoted_one = standing is not None and standing.word == "demoted"
                 reason = "demoted" if demoted_one else "writes:no_approver"
@@ -322,9 +322,11 @@ def act_of(decided: Decided) -> Act:
     return Act(decided.reflex, kind, decided.tool, decided.max_error, own, decided.session)
 
 
-def why_no_write(route: Route, act: Act) -> str | None:
+def why_no_write(route: Route, decided: Decided) -> str | None:
     """A write needs a policy that names its tool and a certificate that is about it alone; the
     third, a named approver, is its standing."""
-    if act.tool not in route.writes:
+    if decided.tool not in route.writes:
         return "writes:no_policy"
-    return None if act.own else "writes:no_certificate"
+    scope = decided.guarantee.scope if decided.guarantee is not None else ""
+    own = is_of_writes(scope) and scope.partition(":")[2] == decided.tool
+    return None if own else "writes:no_certificate"

@@ -91,7 +91,7 @@ def _level(reflex: Reflex, max_error: float) -> str | None:
     """The level whose answers a gateway would give under this bound."""
     levels = [
         one.max_error
-        for one in reflex.card.certificates
+        for one in reflex.card.reads
         if one.threshold is not None and one.max_error <= max_error
     ]
     return level_name(max(levels)) if levels else None

@@ -27,7 +27,7 @@ _BUSY_MS = 10_000
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`artifact`: the path of the one in use. `how.confidence` is that of this attempt. `cpu_s` and
+    """`artifact`: the path of the one in use. `how.attempt` numbers this attempt. `cpu_s` and
     `memory_bytes` bound the process."""
 
     state: str
@@ -94,6 +94,8 @@ def _learn(job: Job) -> Learned:
             earlier,
             max_error=job.how.max_error,
             confidence=job.how.confidence,
+            certificate_class=job.how.certificate_class,
+            attempt=job.how.attempt,
             effects={name: one for name, one in job.how.effects.items() if name in names},
             progress=lambda phase, share: _say(Progress(phase, share)),
         )

@@ -35,6 +35,7 @@ from reflexarc.lifecycle.standing_file import (
 )
 from reflexarc.reflex import Reflex
 from reflexarc.reflex.effects import DECLARED
+from reflexarc.reflex.spending import attempt_delta
 from reflexarc.steps import Effect
 from reflexarc.steps.errors import LearnError, ReflexarcError
 from reflexarc.store.artifacts import note_used
@@ -84,13 +85,6 @@ def evidence_of(found: Relearned) -> dict[str, Any]:
     }
 
 
-def attempt_confidence(confidence: float, attempt: int) -> float:
-    """The confidence of the k-th attempt (from 1): its delta is delta / (k (k + 1)), so that all
-    attempts together certify falsely with probability 1 - `confidence` at most (a union bound over
-    a series that sums to delta; Lan & DeMets, Biometrika 70, 1983)."""
-    return 1 - (1 - confidence) / (attempt * (attempt + 1))
-
-
 def options_of(directory: Path, artifact: Path, route: str | None) -> Learning:
     """How the artifact was learned: as the store knows, else as its card says. Raises
     `ArtifactError`, `StoreError`."""
@@ -105,12 +99,14 @@ def options_of(directory: Path, artifact: Path, route: str | None) -> Learning:
         store.close()
     if known:
         how = msgspec.json.decode(known, type=Learning)
-        # Its confidence is that of one attempt; the series starts from what was asked for.
         return msgspec.structs.replace(how, route=route or how.route)
     effects: dict[str, Effect] = {
         row.name: row.effect for row in reflex.card.tools if row.why == DECLARED
     }
-    return Learning(reflex.card.max_error, reflex.card.confidence_level, effects, route)
+    card = reflex.card
+    return Learning(
+        card.max_error, card.confidence_level, effects, route, None, card.certificate_class
+    )
 
 
 def relearn(
@@ -132,9 +128,9 @@ def relearn(
     content = artifact.read_bytes()
     keep(directory, name, content)
     state = change(directory, name, lambda state: _begun(state, name, content, unix_time()))
-    confidence = attempt_confidence(how.confidence, state.attempts)
+    confidence = 1 - attempt_delta(1 - how.confidence, state.attempts)
     job = Job(
-        str(directory), name, msgspec.structs.replace(how, confidence=confidence), unix_time(),
+        str(directory), name, msgspec.structs.replace(how, attempt=state.attempts), unix_time(),
         bounds.cpu_s, bounds.memory_bytes,
     )  # fmt: skip
     said = _run(job, on_progress, stop)

@@ -149,6 +149,11 @@ class Demotion(msgspec.Struct, frozen=True):
     standing: Standing
 
 
+def is_of_writes(scope: str) -> bool:
+    """Whether a certificate of this scope ("writes:pay", "recalled writes") is about writes."""
+    return scope.partition(":")[0].removeprefix("recalled ") == "writes"
+
+
 def checked_scope(scope: str) -> tuple[Kind, str]:
     """Kind and tool, the tool empty for all reads. Raises `ConfigError`."""
     kind, _, tool = scope.partition(":")
