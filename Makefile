@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-litellm demo test test-beside lint bench results lock size accept-spine accept-gateway validity
+.PHONY: help setup setup-litellm demo test test-beside lint bench results lock size accept-spine accept-gateway accept-reflex validity
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,9 @@ bench: .venv/.ready ## added latency over direct, beside nginx (installed where 
 
 accept-spine: .venv/.ready ## measure every promise, a fresh clone too (ARGS=--no-clone: without)
 	@$(BIN)/python -m acceptance.spine $(ARGS)
+
+accept-reflex: .venv/.ready ## measure what a reflex worth trusting promises (ARGS=--only speed: a part)
+	@$(BIN)/python -m acceptance.reflex $(ARGS)
 
 accept-gateway: .venv/.ready setup-litellm ## measure what a gateway one can leave on promises (ARGS=--only safe: a part)
 	@$(BIN)/python -m acceptance.gateway $(ARGS)

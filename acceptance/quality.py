@@ -13,7 +13,7 @@ from reflexarc.bench.baseline import Baseline
 from reflexarc.reflex import Evaluation, learn, outcomes, summarise
 from reflexarc.reflex.learning import tool_effects
 from reflexarc.steps import Message, Session
-from reflexarc.traces import read_sessions, split_sessions
+from reflexarc.traces import SplitBy, read_sessions, split_sessions
 
 SESSIONS = Path(__file__).resolve().parents[2] / "shared" / "data" / "sessions"
 TEST_SHARE = 0.33
@@ -32,11 +32,13 @@ _SHUFFLED_ROLES: Mapping[Shuffle, tuple[str, ...]] = {
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One learning run: a set, a seed, what is shuffled between its sessions."""
+    """One learning run: a set, a seed, what is shuffled between its sessions, what it is split
+    by."""
 
     name: str
     seed: int
     shuffled: Shuffle = "nothing"
+    by: SplitBy = "task"
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -60,7 +62,7 @@ def run(task: Task) -> Judged:
     """Split as `reflexarc split` does, learn, judge."""
     sessions = read_sessions([SESSIONS / f"{task.name}.jsonl.gz"])
     sessions = shuffle(sessions, _SHUFFLED_ROLES[task.shuffled], task.seed)
-    split = split_sessions(sessions, test_share=TEST_SHARE, seed=task.seed)
+    split = split_sessions(sessions, by=task.by, test_share=TEST_SHARE, seed=task.seed)
     train = [sessions[i] for i in split.train]
     test = [sessions[i] for i in split.test]
     reflex = learn(train, confidence=CONFIDENCE)

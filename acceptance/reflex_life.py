@@ -59,18 +59,23 @@ def main() -> int:
     parser.add_argument("--only", choices=("lives", "gateway"), help="measure this part only")
     arguments = parser.parse_args()
     lines = Lines("reflex_life", os.cpu_count() or 1)
-    if arguments.only in (None, "lives"):
-        lines.part("1", "Lives: silent flips", lambda: _flips(lines, arguments.seeds))
-        lines.part("2", "Lives: flips in part, and drift", lambda: _in_part(lines, arguments.seeds))
+    measure(lines, arguments.seeds, arguments.only)
+    return lines.finish()
+
+
+def measure(lines: Lines, seeds: int = SEEDS, only: str | None = None) -> None:
+    """Adds the lines of a life in production; `only`: lives, or gateway."""
+    if only in (None, "lives"):
+        lines.part("1", "Lives: silent flips", lambda: _flips(lines, seeds))
+        lines.part("2", "Lives: flips in part, and drift", lambda: _in_part(lines, seeds))
         lines.part("3", "Lives in which nothing changes", lambda: _unchanged(lines))
     else:
         lines.skip("lives", asked=True)
-    if arguments.only in (None, "gateway"):
+    if only in (None, "gateway"):
         with tempfile.TemporaryDirectory(prefix="reflexarc-life-") as folder:
             reflex_life_gateway.measure(lines, Path(folder))
     else:
         lines.skip("gateway", asked=True)
-    return lines.finish()
 
 
 def _flips(lines: Lines, seeds: int) -> None:

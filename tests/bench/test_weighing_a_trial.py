@@ -142,8 +142,8 @@ def test_a_trial_says_what_learn_and_eval_say() -> None:
     assert msgspec.structs.replace(ours, latency_ms=theirs.latency_ms) == theirs
     assert trial.learned.card == reflex.card
     answered = sum(tool.answered for tool in trial.learned.tools)
-    assert answered == theirs.certified["0.10"].answered
-    assert sum(t.wrong for t in trial.learned.tools) == theirs.certified["0.10"].errors
+    assert answered == theirs.acting["0.10"].answered
+    assert sum(t.wrong for t in trial.learned.tools) == theirs.acting["0.10"].errors
 
 
 def test_nothing_to_split_is_a_result() -> None:

@@ -12,7 +12,7 @@ from tests.cli.conftest import Run, shop_session
 
 EVALUATION_KEYS = {
     "sessions", "tasks", "steps", "tool_steps", "calls", "name_accuracy", "call_exact_top1",
-    "call_exact_top3", "read_only", "writes", "certified", "repeat_rate", "modal_share",
+    "call_exact_top3", "read_only", "writes", "certified", "acting", "repeat_rate", "modal_share",
     "modal_share_left_out", "repeat_calls", "ece", "latency_ms",
 }  # fmt: skip
 CERTIFIED_KEYS = {

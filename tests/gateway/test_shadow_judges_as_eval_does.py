@@ -233,6 +233,9 @@ def test_answers_with_thinking_are_heard(reflex_path: Path) -> None:
     assert not shadow.answers(shadow.asks(plain, 4), plain.messages[4]).predictions[0].would_act
 
 
+_MEMOS = ("user", "assistant", "memo", "entries", "slots", "objects", "seen", "_said", "log")
+
+
 def test_what_a_fork_is_told_its_origin_never_hears() -> None:
     session = batch_session(9009)
     context, other = Context(), Context()
@@ -244,10 +247,10 @@ def test_what_a_fork_is_told_its_origin_never_hears() -> None:
             each.extend([message])
             each.distinct("prev:order_id")
         for name, value in vars(other).items():
-            if name not in ("user", "assistant", "memo", "entries", "slots", "objects", "seen"):
+            if name not in _MEMOS:
                 assert getattr(context, name) == value, name
         assert [len(slot) for slot in context.slots.values()] == [
             len(slot) for slot in other.slots.values()
         ]
-        for name in ("entries", "objects", "seen"):
+        for name in ("entries", "objects", "seen", "log"):
             assert len(getattr(context, name)) == len(getattr(other, name))

@@ -8,6 +8,7 @@ import pytest
 
 from reflexarc.reflex.per_task import acting
 from reflexarc.reflex.scopes import (
+    RECALLED,
     Acting,
     Granted,
     Origin,
@@ -56,7 +57,9 @@ def test_thin_data_are_pooled_and_rich_tools_stand_alone() -> None:
 def test_every_answer_belongs_to_one_scope() -> None:
     judged = drawn(500, 8, recalled=0.3)
     parts = scopes_apart(judged, LEVELS, 0.1)
-    assert sum(len(part) for _, part in parts) == len(judged)
+    together = next(part for scope, part in parts if scope == RECALLED)
+    assert len(together) == int(judged.recalled.sum())
+    assert sum(len(part) for _, part in parts) - len(together) == len(judged)
     assert len({scope for scope, _ in parts}) == len(parts)
 
 

@@ -208,7 +208,7 @@ def _judged(
         card=card,
         evaluation=evaluation,
         levels=tuple(
-            Level(one, evaluation.certified[level_name(one.max_error)], _more(one, len(train)))
+            Level(one, evaluation.acting[level_name(one.max_error)], _more(one, len(train)))
             for one in card.reads
             if one.scope == parent_scope("new", "read")
         ),

@@ -101,7 +101,7 @@ def overall_verdict(
     """One verdict for the agent, and why."""
     if card.results.fits is False:
         return "do not enable", RESULTS_MIXED_UP
-    answers = evaluation.certified[level_name(max_error)]
+    answers = evaluation.acting[level_name(max_error)]
     enabled = [tool.name for tool in tools if tool.verdict == "enable for reads"]
     reads = evaluation.read_only
     bound = f"{100 * max_error:g}%"

@@ -100,7 +100,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
     )
     console.print(
         table(
-            "What would have been answered under a certificate",
+            "What certificates cover, writes included: those act only where that is allowed",
             (
                 "error at most",
                 "answered",
@@ -110,6 +110,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
                 "of calls",
                 "of steps",
                 "tasks touched wrong",
+                "reads alone",
             ),
             [
                 (
@@ -121,6 +122,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
                     f"{one.coverage_calls:.1%}",
                     f"{one.coverage_steps:.1%}",
                     f"{one.tasks_touched_wrong:.1%}",
+                    f"{evaluation.acting[level].coverage_calls:.1%}",
                 )
                 for level, one in evaluation.certified.items()
             ],

@@ -177,7 +177,7 @@ def _show_saved(console: Console, one: RouteReport) -> None:
 
 
 def _bound(one: RouteReport, level: str) -> str:
-    answered = one.evaluation.certified[level].answered
+    answered = one.evaluation.acting[level].answered
     return f"{one.saved[level].error_upper95:.1%}" if answered else ""
 
 

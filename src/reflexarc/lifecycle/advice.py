@@ -11,7 +11,7 @@ PROMISING_EXACT = 0.6
 
 def verdict_on(evaluation: Evaluation, level: str, upper: float) -> tuple[Verdict, str]:
     """`upper`: with 95% confidence, the most that the error under the level's certificate is."""
-    one, reads = evaluation.certified[level], evaluation.read_only
+    one, reads = evaluation.acting[level], evaluation.read_only
     bound = f"{100 * float(level):g}%"
     wrong = f"{one.errors} of {one.answered}"
     if one.answered and upper <= float(level):

@@ -26,6 +26,7 @@ from reflexarc.lifecycle.standing import ReflexState
 from reflexarc.lifecycle.standing_file import Standings
 from reflexarc.reflex.evaluation import Evaluation, figures
 from reflexarc.reflex.intervals import Interval, clustered_interval, clustered_upper
+from reflexarc.reflex.outcome import counts_writes, with_writes
 from reflexarc.reflex.repeat import Repeats, ToolRepeats
 
 MOST_WORST = 10
@@ -216,18 +217,21 @@ def _of_route(
 
 def _levels(judged: Sequence[Step]) -> list[str]:
     found = {name for step in judged for item in step.items for name in item.acted}
-    return sorted(found, key=float)
+    return sorted((name for name in found if not counts_writes(name)), key=float)
 
 
 def _at_levels(item: Item, levels: Sequence[str]) -> Item:
     """With all levels of the report: reflexes of other times may have been judged at others."""
-    if len(item.acted) == len(levels):
+    if len(item.acted) == 2 * len(levels):
         return item
     return msgspec.structs.replace(item, acted=_all(item.acted, levels))
 
 
 def _all(acted: dict[str, bool], levels: Sequence[str]) -> dict[str, bool]:
-    return {level: acted.get(level, False) for level in levels}
+    reads = {level: acted.get(level, False) for level in levels}
+    return reads | {
+        with_writes(level): acted.get(with_writes(level), reads[level]) for level in levels
+    }
 
 
 def _level(levels: Sequence[str], max_error: float) -> str:

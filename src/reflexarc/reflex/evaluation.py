@@ -16,6 +16,7 @@ from reflexarc.reflex.outcome import (
     decide_item,
     judge_item,
     levels_of,
+    with_writes,
 )
 from reflexarc.reflex.outcome import level_name as level_name
 from reflexarc.reflex.reflex import Reflex
@@ -81,7 +82,9 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The figures of `reflexarc eval`; docs/metrics.md defines each."""
+    """The figures of `reflexarc eval`; docs/metrics.md defines each. `certified`: what certificates
+    cover, writes included, which act only where that is allowed; `acting`: what of it acts by
+    itself."""
 
     sessions: int
     tasks: int
@@ -94,6 +97,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     read_only: ReadOnly
     writes: Writes
     certified: dict[str, Certified]
+    acting: dict[str, Certified]
     repeat_rate: float | None
     modal_share: float | None
     modal_share_left_out: float | None
@@ -203,7 +207,12 @@ def figures(
         ),
         writes=Writes(len(writes), _share([one.exact for one in writes])),
         certified={
-            level: _certified(found, level, len(calls), tool_steps, tasks) for level in levels
+            level: _certified(found, level, len(calls), tool_steps, tasks, writes=True)
+            for level in levels
+        },
+        acting={
+            level: _certified(found, level, len(calls), tool_steps, tasks, writes=False)
+            for level in levels
         },
         repeat_rate=repeated.repeat_rate,
         modal_share=repeated.modal_share,
@@ -224,10 +233,15 @@ def _certified(
     calls: int,
     tool_steps: set[tuple[str, int]],
     tasks: Collection[str],
+    *,
+    writes: bool,
 ) -> Certified:
-    answered = [one for one in found if one.acted[level]]
+    # What was recorded by an older gateway says nothing of writes.
+    key = with_writes(level) if writes else level
+    covered = [one.acted.get(key, one.acted[level]) for one in found]
+    answered = [one for one, here in zip(found, covered, strict=True) if here]
     wrong = [one for one in answered if not one.exact]
-    left = {(one.session, one.step) for one in found if not one.acted[level]}
+    left = {(one.session, one.step) for one, here in zip(found, covered, strict=True) if not here}
     n, errors = len(answered), len(wrong)
     return Certified(
         answered=n,

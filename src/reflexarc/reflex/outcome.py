@@ -23,8 +23,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     the best-ranked call's, None where there was none. `named`: the most probable class is what
     System 2 did. `exact`: the best-ranked call is the recorded one; `among_three`: it is among the
     best three; `read_exact`, `read_among_three`: the same among calls of read tools only. `acted`
-    maps an error level ("0.05") to whether System 1 would have acted under it. `confidence` is 0
-    where nothing was ranked.
+    maps an error level ("0.05") to whether System 1 would have acted under it, by itself; and the
+    level `with_writes` to whether it would if every write might act that has a certificate.
+    `confidence` is 0 where nothing was ranked.
     """
 
     named_tool: str | None
@@ -50,7 +51,7 @@ class Offered:
     """What is looked up about the tools of a request, once for all its items. `recorded` is false
     only where a session recorded no schemas: then tools are known by name alone."""
 
-    __slots__ = ("offered", "reads", "recorded", "specs", "thinking")
+    __slots__ = ("offered", "reads", "recorded", "specs", "thinking", "writes")
 
     def __init__(self, reflex: Reflex, specs: Sequence[ToolSpec], *, recorded: bool = True) -> None:
         effects = reflex.effects
@@ -58,7 +59,25 @@ class Offered:
         self.recorded = recorded
         self.offered = {tool.name for tool in specs}
         self.thinking = {name for name, effect in effects.items() if effect == "think"}
+        self.writes = {name for name, effect in effects.items() if effect == "write"}
         self.reads = {name for name in self.offered if effects.get(name) == "read"}
+
+
+_WITH_WRITES = " with writes"
+
+
+def with_writes(level: str) -> str:
+    """The key of a level, writes included."""
+    return f"{level}{_WITH_WRITES}"
+
+
+def counts_writes(key: str) -> bool:
+    """Whether a key of `acted` is one of `with_writes`."""
+    return key.endswith(_WITH_WRITES)
+
+
+_OF_CONFIDENCE = ("certified", "below_threshold", "free_text", "no_certificate")
+"""Reasons of a decision that nothing stands against but what certificates ask."""
 
 
 def levels_of(reflex: Reflex) -> list[float]:
@@ -103,6 +122,14 @@ def judge_item(
         among = reflex.rank_among(context, ranking, tools.reads)
         of_reads = [call.key for call in among[:3]]
     verdict = ranking.verdict
+    covered = decision
+    if decision.reason == "side_effect" or (
+        ranking.recalled is not None and decision.reason in _OF_CONFIDENCE
+    ):
+        covered = reflex.judge(
+            context, ranking, tools.specs, max_error=1.0, recorded=tools.recorded,
+            writes=tools.writes,
+        )  # fmt: skip
     return Judgement(
         named_tool=item.recorded.name if item.recorded is not None else None,
         proposed_tool=decision.call.name if decision.call is not None else None,
@@ -115,7 +142,10 @@ def judge_item(
         read_among_three=not wanted.isdisjoint(of_reads),
         confidence=decision.confidence,
         reason=decision.reason,
-        acted={level_name(level): _acts(reflex, decision, level) for level in levels},
+        acted={
+            **{level_name(level): _acts(reflex, decision, level) for level in levels},
+            **{with_writes(level_name(level)): _acts(reflex, covered, level) for level in levels},
+        },
     )
 
 
@@ -125,7 +155,7 @@ def _named(verdict: str | None, calls: Sequence[ToolCall]) -> bool:
 
 def _acts(reflex: Reflex, decision: Decision, level: float) -> bool:
     """Whether the decision, made without a limit on the error, also holds under one."""
-    if decision.reason not in ("certified", "below_threshold", "free_text"):
+    if decision.reason not in _OF_CONFIDENCE:
         return False
     certificate = reflex.certificate(level, decision.scope)
     if certificate is None or certificate.threshold is None:

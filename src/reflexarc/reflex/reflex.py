@@ -30,7 +30,7 @@ from reflexarc.reflex.predictor import RankedCall, Ranking
 from reflexarc.reflex.proposing import guarantee_of, proposed
 from reflexarc.reflex.recall import Recall
 from reflexarc.reflex.recalling import remembered
-from reflexarc.reflex.scopes import Granted
+from reflexarc.reflex.scopes import RECALLED, Acting, Granted
 from reflexarc.steps import Effect, Message, ToolSpec
 from reflexarc.steps.errors import ArtifactError
 from reflexarc.wire.offered import Tools, tools_given
@@ -65,6 +65,7 @@ class Reflex:
         self.members = tuple(members)
         self.recall = recall
         self._granted = Granted(card.certificates, card.certificate_class)
+        self._writes = {name for name, effect in effects.items() if effect == "write"}
         self._granted_partial = Granted(card.partial, card.certificate_class)
         self._turned = turned
         self._learned_tasks = learned_tasks
@@ -255,8 +256,10 @@ class Reflex:
             proposed(other, min(confidence, other.joint))
             for other in ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)]
         )
-        scope = self.scope_of(ranking, best.name)
+        scope = self.scope_of(ranking, best.name, writes)
         certificate = self.certificate(max_error, scope)
+        if scope == RECALLED and not self._by_itself(best.name):
+            certificate = None
         reason = self._obstacle(context, best, tools, model, recorded, writes)
         if reason is None and ranking.contradicted:
             reason = "recalled_otherwise"
@@ -324,13 +327,24 @@ class Reflex:
         """The calibrated probability that the best-ranked call is what System 2 does next."""
         return self.member(context).confidence_of(context, ranking)
 
-    def scope_of(self, ranking: Ranking, tool: str) -> str:
-        """The scope of the certificate under which a call of a tool, ranked so, would be made."""
-        return self._granted.scope(
-            "new" if ranking.recalled is None else "recalled",
-            "read" if self.effects.get(tool, "write") == "read" else "write",
-            tool,
-        )
+    def scope_of(self, ranking: Ranking, tool: str, writes: Collection[str] = ()) -> str:
+        """The scope of the certificate under which a call of a tool, ranked so, would be made.
+        `writes`: those that may act; where all may, all that is recalled acts together."""
+        if ranking.recalled is None:
+            return self._granted.scope("new", self._effect(tool), tool)
+        if writes and RECALLED in self._granted and self._writes <= set(writes):
+            return RECALLED
+        return self._granted.scope("recalled", self._effect(tool), tool)
+
+    def _effect(self, tool: str) -> Acting:
+        return "read" if self.effects.get(tool, "write") == "read" else "write"
+
+    def _by_itself(self, tool: str) -> bool:
+        """Whether a recalled call is a read, or a write that has a certificate of its own scope."""
+        if self._effect(tool) == "read":
+            return True
+        scope = self._granted.scope("recalled", "write", tool)
+        return self._granted.within(scope, 1.0) is not None
 
     def certificate(
         self, max_error: float | None = None, scope: str = "reads"

@@ -13,6 +13,11 @@ is not claimed.
 A pool of writes that holds one tool only bears its name: a write whose certificate is about it
 alone may be allowed where others may not.
 
+Recalled answers are also judged together, reads and writes ("recalled"): why runs of a request
+disagree has little to do with the effect of what they do, and recurring requests are few. That
+certificate is about acts of both, so it acts only where every write may act; and a write needs one
+of its own scope besides, at whatever level.
+
 There is no way back from a tool's own scope to the pool: a tool whose own certificate was refused
 would enter the pool because of its errors.
 """
@@ -33,6 +38,9 @@ from reflexarc.reflex.spending import attempt_delta
 
 Origin = Literal["new", "recalled"]
 Acting = Literal["read", "write"]
+
+RECALLED = "recalled"
+"""The scope of all recalled answers together."""
 
 ALWAYS = "reads"
 """The scope that is shown even where it has no answers: what it lacks is what people ask first."""
@@ -148,6 +156,10 @@ class Granted:
         """The scope of such an answer."""
         return scope_of(self._by_scope, origin, effect, tool)
 
+    def __contains__(self, scope: str) -> bool:
+        """Whether anything is judged of a scope, granted or not."""
+        return scope in self._by_scope
+
     def within(self, scope: str, max_error: float) -> Certificate | None:
         """The loosest certificate of a scope granted within `max_error`; None without one."""
         held = self._by_scope.get(scope, ())
@@ -203,6 +215,9 @@ def scopes_apart(
                 alone = f":{pool.tools[left[0]]}" if effect == "write" and len(left) == 1 else ""
                 found.append((name + alone, pool.part(rest)))
             found += [(f"{name}:{pool.tools[at]}", pool.part(pool.tool == at)) for at in apart]
+    together = judged.part(judged.recalled)
+    if together.write.any() and not together.write.all():
+        found.append((RECALLED, together))
     return found
 
 
