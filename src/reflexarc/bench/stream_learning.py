@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from reflexarc.reflex.spending import attempt_delta
 from reflexarc.steps import Session
 
 GROWTH = 1.25
@@ -33,7 +34,7 @@ class Learning(msgspec.Struct, frozen=True):
 def spent_confidence(confidence: float, attempt: int) -> float:
     """With which an attempt's certificates must hold, so that those of all attempts, however many,
     hold together with `confidence`: attempt k spends 1/(k(k+1)) of what may fail."""
-    return 1.0 - (1.0 - confidence) / (attempt * (attempt + 1))
+    return 1.0 - attempt_delta(1.0 - confidence, attempt)
 
 
 def least_sessions(max_error: float, confidence: float) -> int:
