@@ -65,7 +65,7 @@ def test_it_says_what_the_decision_says(parcel_reflex: Reflex, max_error: float 
                     assert found.proposed is not None
                     assert found.proposed.arguments == decision.call.arguments
                 reasons.add(found.reason)
-    expected = {"model_changed", "prompt_changed", "opaque_content", "unseen_tools", "side_effect"}
+    expected = {"model_changed", "prompt_changed", "opaque_content", "unseen_tools", "free_text"}
     assert expected | {"unfamiliar:user"} <= reasons
     assert ("certified" in reasons) == (max_error is None)
 

@@ -126,7 +126,8 @@ def explain(
         model=session.model, max_error=max_error, recorded=bool(session.tools),
     )  # fmt: skip
     failed = [gate for gate in asked if not gate.passed]
-    confidence = reflex.confidence_of(context, ranking) if ranking.calls else 0.0
+    asked_for = bool(ranking.calls) and not ranking.is_message
+    confidence = reflex.confidence_of(context, ranking) if asked_for else 0.0
     levels = distances(reflex, ranking, confidence)
     known = references(member, [session, *others])
     best = ranking.calls[0] if ranking.calls else None

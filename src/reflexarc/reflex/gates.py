@@ -10,7 +10,7 @@ import msgspec
 
 from reflexarc.reflex.card import Certificate
 from reflexarc.reflex.context import Context
-from reflexarc.reflex.predictor import Ranking
+from reflexarc.reflex.ranking import SURE_OF_A_MESSAGE, Ranking
 from reflexarc.reflex.reflex import Reflex
 from reflexarc.steps import ToolSpec
 from reflexarc.wire.offered import tools_given
@@ -66,6 +66,14 @@ def gates(
 ) -> tuple[Gate, ...]:
     """Every gate for the best-ranked call, in the order in which a decision asks. `recorded` is
     false where no schemas were recorded: then schemas and declarations are not asked about."""
+    if ranking.is_message:
+        against = list(reflex.obstacles(context, None, tools, model, recorded))
+        likelier = Gate(
+            "is a message not far likelier than any call?", False, "free_text",
+            f"a message has probability {ranking.message_probability:.2f}: under "
+            f"{SURE_OF_A_MESSAGE:g} a call would be looked for",
+        )  # fmt: skip
+        return (*_met(against, reflex, context, None, tools, model), likelier)
     if not ranking.calls:
         return (
             Gate(
@@ -76,13 +84,7 @@ def gates(
     best = ranking.calls[0]
     found = list(reflex.obstacles(context, best, tools, model, recorded))
     asked = [Gate("can any call be proposed?", True)]
-    for asks, reasons in _OBSTACLES:
-        met = next((reason for reason in found if reason in reasons), None)
-        remedy = _remedy(met, reflex, context, best.name, tools, model) if met else None
-        asked.append(Gate(asks, met is None, met, remedy))
-    known = {reason for _, reasons in _OBSTACLES for reason in reasons}
-    asked += [Gate("does anything else stand against it?", False, one) for one in found
-              if one not in known]  # fmt: skip
+    asked += _met(found, reflex, context, best.name, tools, model)
     otherwise = ranking.contradicted
     asked.append(
         Gate(
@@ -95,6 +97,26 @@ def gates(
     if recorded:
         asked += _as_a_request(reflex, best.name, best.arguments, tools)
     return tuple(asked)
+
+
+def _met(
+    found: Sequence[str],
+    reflex: Reflex,
+    context: Context,
+    name: str | None,
+    tools: Sequence[ToolSpec],
+    model: str | None,
+) -> list[Gate]:
+    """The obstacles as gates; `name`: the tool that would be called."""
+    asked: list[Gate] = []
+    for asks, reasons in _OBSTACLES:
+        met = next((reason for reason in found if reason in reasons), None)
+        remedy = _remedy(met, reflex, context, name or "", tools, model) if met else None
+        asked.append(Gate(asks, met is None, met, remedy))
+    known = {reason for _, reasons in _OBSTACLES for reason in reasons}
+    asked += [Gate("does anything else stand against it?", False, one) for one in found
+              if one not in known]  # fmt: skip
+    return asked
 
 
 def held_for(reflex: Reflex, ranking: Ranking) -> list[Certificate]:

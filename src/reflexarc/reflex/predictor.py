@@ -138,7 +138,14 @@ class Predictor:
             probabilities = np.where(allowed, probabilities, 0.0)
             probabilities = probabilities / max(1e-9, float(probabilities.sum()))
         probabilities = self.choice.pooled(context, probabilities, counts)
-        return Ranking(self._ranked(context, probabilities, {}), self.classes, probabilities)
+        here = (context.event, context.length)
+
+        def filled() -> list[RankedCall]:
+            if (context.event, context.length) != here:
+                raise RuntimeError("calls are filled before the context goes on")
+            return self._ranked(context, probabilities, {})
+
+        return Ranking(filled, self.classes, probabilities)
 
     def rank_among(
         self, context: Context, ranking: Ranking, offered: Collection[str]

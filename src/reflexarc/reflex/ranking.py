@@ -1,5 +1,6 @@
 """Calls ranked by how likely System 2 makes them next."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,10 @@ from reflexarc.reflex.candidates import Candidate
 from reflexarc.reflex.recall import Recollection
 from reflexarc.reflex.trail import OPEN
 from reflexarc.steps import call_key
+
+SURE_OF_A_MESSAGE = 0.8
+"""From this probability on no call is proposed. On public recordings the confidence in a call never
+reached what it takes to act there."""
 
 MESSAGE = 0
 """Class 0 of the tool forest: System 2 writes a message (or thinks)."""
@@ -81,23 +86,42 @@ def each_once(calls: list[RankedCall]) -> list[RankedCall]:
 class Ranking:
     """All ranked calls, best first, and the probability of each class (0 is a message).
 
+    Calls are filled when they are first asked for: where a message is far likelier than any call,
+    nobody asks. They have to be asked for before the context goes on.
+
     `recalled`: what earlier runs of this very situation did, where that is the best-ranked call;
     `contradicted`: they did otherwise, and what they did cannot be made."""
 
-    __slots__ = ("calls", "classes", "contradicted", "probabilities", "recalled")
+    __slots__ = ("_calls", "classes", "contradicted", "probabilities", "recalled")
 
     def __init__(
         self,
-        calls: list[RankedCall],
+        calls: list[RankedCall] | Callable[[], list[RankedCall]],
         classes: tuple[str, ...],
         probabilities: NDArray[np.float64],
         recalled: Recollection | None = None,
     ) -> None:
-        self.calls = calls
+        self._calls = calls
         self.classes = classes
         self.probabilities = probabilities
         self.recalled = recalled
         self.contradicted = False
+
+    @property
+    def calls(self) -> list[RankedCall]:
+        """The calls, best first."""
+        if callable(self._calls):
+            self._calls = self._calls()
+        return self._calls
+
+    @property
+    def is_message(self) -> bool:
+        """Whether a message is so likely that no call is worth filling."""
+        return (
+            self.recalled is None
+            and not self.contradicted
+            and self.message_probability >= SURE_OF_A_MESSAGE
+        )
 
     @property
     def message_probability(self) -> float:

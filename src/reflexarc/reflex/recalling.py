@@ -30,7 +30,7 @@ def remembered(
         if call_hash(salt_of(context), best.key) == found.call:
             call = best
     if call is None:
-        otherwise = Ranking(ranking.calls, ranking.classes, ranking.probabilities)
+        otherwise = Ranking(lambda: ranking.calls, ranking.classes, ranking.probabilities)
         otherwise.contradicted = True
         return otherwise
     key = call.key

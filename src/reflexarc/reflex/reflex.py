@@ -247,6 +247,9 @@ class Reflex:
     ) -> Decision:
         """The decision on a ranking already made. `recorded` is false only while judging sessions
         that recorded no schemas: then tools are known by name alone. `writes`: see `decide`."""
+        if ranking.is_message and not alternatives:
+            found = self._obstacle(context, None, tools, model, recorded, writes)
+            return Decision("escalate", found or "free_text")
         if not ranking.calls:
             return Decision("escalate", "no_candidate")
         confidence = self.confidence_of(context, ranking)
@@ -362,36 +365,38 @@ class Reflex:
     def _obstacle(
         self,
         context: Context,
-        best: RankedCall,
+        best: RankedCall | None,
         tools: Sequence[ToolSpec],
         model: str | None,
         recorded: bool,
         writes: Collection[str] = (),
     ) -> str | None:
-        """Why this call may not be made, however sure System 1 is of it: the first obstacle."""
+        """Why this call (None: any) may not be made, however sure System 1 is of it: the first
+        obstacle."""
         return next(self.obstacles(context, best, tools, model, recorded, writes), None)
 
     def obstacles(
         self,
         context: Context,
-        best: RankedCall,
+        best: RankedCall | None,
         tools: Sequence[ToolSpec],
         model: str | None,
         recorded: bool,
         writes: Collection[str] = (),
     ) -> Iterator[str]:
-        """Everything that stands against this call, however sure System 1 is of it; the first is
-        the reason given."""
+        """Everything that stands against this call (None: against any), however sure System 1 is
+        of it; the first is the reason given."""
         if context.opaque:
             yield "opaque_content"
         if context.unanswered_calls:
             yield "unanswered_calls"
         yield from self.identity.faults(context, tools, model)
-        offered = [tool for tool in tools if tool.name == best.name]
-        if not offered:
-            yield "unseen_tools"
-        if not self._acts_by(best.name, offered, writes):
-            yield "side_effect"
+        if best is not None:
+            offered = [tool for tool in tools if tool.name == best.name]
+            if not offered:
+                yield "unseen_tools"
+            if not self._acts_by(best.name, offered, writes):
+                yield "side_effect"
         # Also a tool that is not called: with new words it may be what System 2 would take now.
         if recorded and not all(self.identity.schema_fits(tool) for tool in tools):
             yield "schema_changed"
