@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.reflex.confidence import FEATURES, confidence_features
+from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.familiarity import Familiarity
 from reflexarc.reflex.identity import offered_tools
@@ -18,8 +18,6 @@ from reflexarc.reflex.recalling import remembered
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.scopes import ScopedAnswers
 from reflexarc.steps import Session
-
-_UNASKED = np.zeros((1, len(FEATURES)), dtype=np.float32)
 
 
 class RecalledItem(msgspec.Struct):
@@ -80,9 +78,9 @@ class Judging:
             for context, item in replay(session):
                 ranking = predictor.rank(context, offered)
                 answers = item.answers(self._thinking)
-                # Nothing is proposed there; filled only to say whether it would have been right.
+                # Nothing is proposed there, but what it looks like teaches the confidence.
                 asked = not ranking.is_message
-                best = ranking.calls[0] if (asked or answers) and ranking.calls else None
+                best = ranking.calls[0] if ranking.calls else None
                 familiar = familiarity.fault(context) is None
                 partial = judge_item(predictor, context, ranking, item, self._thinking, self._reads)
                 if partial is not None:
@@ -93,7 +91,7 @@ class Judging:
                     task=session.task,
                     session=number,
                     fold=fold,
-                    features=confidence_features(context, ranking) if asked else _UNASKED,
+                    features=confidence_features(context, ranking),
                     right=best is not None and best.key in answers,
                     tool=None if best is None else best.name,
                     call=item.calls[0].name if answers else None,

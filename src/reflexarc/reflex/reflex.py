@@ -248,7 +248,7 @@ class Reflex:
         """The decision on a ranking already made. `recorded` is false only while judging sessions
         that recorded no schemas: then tools are known by name alone. `writes`: see `decide`."""
         if ranking.is_message and not alternatives:
-            found = self._obstacle(context, None, tools, model, recorded, writes)
+            found = next(self.obstacles(context, None, tools, model, recorded, writes), None)
             return Decision("escalate", found or "free_text")
         if not ranking.calls:
             return Decision("escalate", "no_candidate")
@@ -263,7 +263,7 @@ class Reflex:
         certificate = self.certificate(max_error, scope)
         if scope == RECALLED and not self._by_itself(best.name):
             certificate = None
-        reason = self._obstacle(context, best, tools, model, recorded, writes)
+        reason = next(self.obstacles(context, best, tools, model, recorded, writes), None)
         if reason is None and ranking.contradicted:
             reason = "recalled_otherwise"
         if reason is None:
@@ -301,7 +301,7 @@ class Reflex:
             return None
         best = partial.calls[0]
         left_open = open_arguments(member.predictor.sources.by_name[best.name])
-        if self._obstacle(context, best, tools.specs, model, recorded=True) is not None:
+        if any(self.obstacles(context, best, tools.specs, model, recorded=True)):
             return None
         if self.unlabelled(best.name, tools.specs) is not None:
             return None
@@ -361,19 +361,6 @@ class Reflex:
         scopes = dict.fromkeys(one.scope for one in self.card.reads)
         found = (self.certificate(max_error, scope) for scope in scopes)
         return tuple(one for one in found if one is not None)
-
-    def _obstacle(
-        self,
-        context: Context,
-        best: RankedCall | None,
-        tools: Sequence[ToolSpec],
-        model: str | None,
-        recorded: bool,
-        writes: Collection[str] = (),
-    ) -> str | None:
-        """Why this call (None: any) may not be made, however sure System 1 is of it: the first
-        obstacle."""
-        return next(self.obstacles(context, best, tools, model, recorded, writes), None)
 
     def obstacles(
         self,
