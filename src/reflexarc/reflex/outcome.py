@@ -115,7 +115,8 @@ def judge_item(
     wanted = item.answers(tools.thinking)
     recorded = item.recorded if wanted else None
     effect = reflex.effects.get(recorded.name, "write") if recorded is not None else None
-    keys = [call.key for call in ranking.calls[:3]]
+    # Calls are filled only where one was made to compare with.
+    keys = [call.key for call in ranking.calls[:3]] if wanted else []
     # Ranked for reads alone only where it is asked about: over recorded reads.
     of_reads: list[str] = []
     if effect == "read":
