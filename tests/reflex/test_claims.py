@@ -1,13 +1,16 @@
 """The exact class, the budget of repeated learning, frozen thresholds, figures per task."""
 
+from typing import cast
+
 import msgspec
 import numpy as np
 import pytest
 
 from reflexarc.reflex.certificate import Certificate, certify
+from reflexarc.reflex.claims import CertificateClass
 from reflexarc.reflex.clustered import binomial_upper
 from reflexarc.reflex.per_task import per_task
-from reflexarc.reflex.scopes import ScopedAnswers, certify_scopes
+from reflexarc.reflex.scopes import RECALLED, ScopedAnswers, certify_scopes
 from reflexarc.reflex.spending import attempt_delta
 from reflexarc.reflex.validation import Validation, validate
 
@@ -77,7 +80,7 @@ def test_an_unknown_class_is_refused() -> None:
     with pytest.raises(ValueError, match="no class of certificates"):
         certify(
             np.zeros(1), np.zeros(1, np.bool_), np.zeros(1, np.int64),
-            certificate_class="sure",  # type: ignore[arg-type]
+            certificate_class=cast(CertificateClass, "sure"),
         )  # fmt: skip
 
 
@@ -122,6 +125,19 @@ def test_later_answers_confirm_or_refute_what_was_certified(
         assert msgspec.json.decode(msgspec.json.encode(one), type=Validation) == one
 
 
+@pytest.mark.parametrize(("wrong", "verdict"), [(0.0, "confirmed"), (0.4, "refuted")])
+def test_what_is_recalled_is_validated_together_too(wrong: float, verdict: str) -> None:
+    judged = reads(300, 2)
+    both = msgspec.structs.replace(
+        judged, recalled=~judged.recalled, write=judged.task % 2 == 0, tool=judged.task % 2,
+        tools=("find", "change"),
+    )  # fmt: skip
+    held = certify_scopes(both, (0.05,), 0.1)
+    later = msgspec.structs.replace(both, wrong=both.task < wrong * 300)
+    verdicts = {one.scope: one.verdict for one in validate(held, later, 0.1)}
+    assert verdicts[RECALLED] == verdict
+
+
 def test_what_was_not_granted_is_not_validated() -> None:
     assert validate(certify_scopes(reads(5, 1), (0.05,), 0.1), reads(100, 2), 0.1) == ()
     with pytest.raises(ValueError, match="between 0 and 1"):
@@ -137,6 +153,16 @@ def test_figures_per_task_are_those_of_the_answers_that_act() -> None:
     assert one.wrong_per_task == pytest.approx(0.03)
     assert one.touched_bound == pytest.approx(binomial_upper(3, 200, 0.05), abs=1e-6)
     assert one.wrong_per_task < one.wrong_per_task_bound <= 0.25
+
+
+def test_figures_per_task_spend_as_much_as_their_attempt() -> None:
+    judged = reads(400, 5, 3, 2)
+    held = certify_scopes(judged, (0.05,), 0.1, attempt=2)
+    (alone,) = per_task(judged, held, (0.05,), 0.1, "model-based")
+    (second,) = per_task(judged, held, (0.05,), 0.1, "model-based", attempt=2)
+    assert second.touched_bound == pytest.approx(binomial_upper(3, 400, 0.1 / 6 / 2), abs=1e-6)
+    assert second.wrong_per_task_bound > alone.wrong_per_task_bound
+    assert second.confidence_level == alone.confidence_level == 0.9
 
 
 def test_where_nothing_acts_there_are_no_figures_per_task() -> None:

@@ -78,7 +78,8 @@ def learn(
     reads = {name for name, (effect, _) in found.items() if effect == "read"}
     writes = {name for name, (effect, _) in found.items() if effect == "write"}
     folds = _folds(tasks)
-    familiarity, memory = _observe(sessions, folds, thinking)
+    contexts, memory = _observe(sessions, folds, thinking)
+    familiar = [contexts.learned(fold) for fold in range(MEMBERS)]
     judging = Judging(memory, thinking, reads, writes)
     numbered = list(enumerate(sessions))
     say("reading what was said and called", 0.0)
@@ -92,7 +93,7 @@ def learn(
         say(f"learning member {fold + 1} of {MEMBERS}", fold / MEMBERS)
         held_out = [pair for pair in numbered if folds[pair[1].task] == fold]
         predictors.append(counted.pop().predictor())
-        judged += judging.items(predictors[fold], familiarity.learned(fold), fold, held_out)
+        judged += judging.items(predictors[fold], familiar[fold], fold, held_out)
     features = np.concatenate([item.features for item in judged])
     right = np.array([item.right for item in judged], dtype=np.bool_)
     fold_of = np.array([item.fold for item in judged])
@@ -130,7 +131,9 @@ def learn(
         partial=partial,
         repeats=repeats(sessions, thinking).of_tools(found),
         certificate_class=certificate_class,
-        per_task=per_task(answers, certificates, levels, 1 - confidence, certificate_class),
+        per_task=per_task(
+            answers, certificates, levels, 1 - confidence, certificate_class, attempt=attempt
+        ),
         attempt=attempt,
     )
     identity = _identity(sessions, found, models)
@@ -139,7 +142,7 @@ def learn(
     kinds: dict[str, Effect] = {name: effect for name, (effect, _) in found.items()}
     hashes = frozenset(task_hash(task) for task in tasks)
     members = tuple(
-        Member(predictors[fold], confidences[fold], familiarity.learned(fold), partials.get(fold))
+        Member(predictors[fold], confidences[fold], familiar[fold], partials.get(fold))
         for fold in range(MEMBERS)
     )
     recall = memory.finish(lambda tool, names: tool in kinds and not _any_private(private, names))

@@ -24,6 +24,7 @@ from reflexarc.reflex.certificate import Certificate
 from reflexarc.reflex.claims import CertificateClass, touched_bound
 from reflexarc.reflex.clustered import clustered_bound
 from reflexarc.reflex.scopes import Granted, Origin, ScopedAnswers, belonging
+from reflexarc.reflex.spending import attempt_delta
 
 
 class PerTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,8 +54,12 @@ def per_task(
     levels: Sequence[float],
     delta: float,
     certificate_class: CertificateClass,
+    *,
+    attempt: int = 0,
 ) -> tuple[PerTask, ...]:
-    """One for every origin and level at which anything acts under certificates of this class."""
+    """One for every origin and level at which anything acts under certificates of this class.
+    `attempt`: see `spending`; its bounds spend as much as its certificates."""
+    half = attempt_delta(delta, attempt) / 2
     found: list[PerTask] = []
     origins: tuple[Origin, ...] = ("new", "recalled")
     for origin, level in itertools.product(origins, levels):
@@ -63,7 +68,7 @@ def per_task(
         if not acted.any():
             continue
         sizes, errors = _by_task(judged.task[acted], judged.wrong[acted])
-        share = clustered_bound(sizes, errors, delta / 2)
+        share = clustered_bound(sizes, errors, half)
         tasks, acts, wrong = len(sizes), int(sizes.sum()), int(errors.sum())
         found.append(
             PerTask(
@@ -73,7 +78,7 @@ def per_task(
                 confidence_level=round(1.0 - delta, 9),
                 tasks=tasks,
                 touched=int(np.count_nonzero(errors)),
-                touched_bound=round(touched_bound(sizes, errors, delta / 2), 6),
+                touched_bound=round(touched_bound(sizes, errors, half), 6),
                 acts=acts,
                 wrong=wrong,
                 wrong_per_task=round(wrong / tasks, 6),

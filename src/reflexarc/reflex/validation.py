@@ -2,8 +2,7 @@
 
 That is the strictest judgement there is. The models and their thresholds were fixed before these
 tasks were seen, so an *exact* bound here is exact with no more assumed than that the tasks are
-drawn independently, like those to come: one test per certificate, at the full delta. It is taken
-before a new artifact replaces one that acts.
+drawn independently, like those to come: one test per certificate, at the full delta.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from reflexarc.reflex.certificate import Certificate
 from reflexarc.reflex.claims import CLASSES, CertificateClass, claim_of
-from reflexarc.reflex.scopes import Granted, ScopedAnswers, belonging
+from reflexarc.reflex.scopes import RECALLED, Granted, ScopedAnswers, belonging
 
 Verdict = Literal["confirmed", "open", "refuted"]
 
@@ -53,6 +52,7 @@ def validate(
         members: dict[str, NDArray[np.bool_]] = {}
         for scope, here in belonging(later, granted):
             members[scope] = members.get(scope, np.zeros(len(later), np.bool_)) | here
+        members[RECALLED] = later.recalled
         for one in certificates:
             if one.threshold is not None and one.certificate_class == certificate_class:
                 reached = members.get(one.scope, np.zeros(len(later), np.bool_))
