@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 import pytest
 
 from reflexarc.reflex import Decision, Reflex, evaluate, learn, outcomes
+from reflexarc.reflex.confidence import FEATURES, fit_confidence
 from reflexarc.reflex.fork import fork
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
@@ -259,3 +261,33 @@ def test_a_read_declared_a_write_afterwards_has_no_certificate_of_writes(
     turned = parcel_reflex.with_effects({"get_order": "write"})
     found = turned.decide(opening(), parcels.TOOLS, max_error=0.1, writes=("get_order",))
     assert found.reason == "side_effect"
+
+
+def test_what_is_far_likelier_a_message_does_not_act_when_alternatives_are_asked_for(
+    parcel_reflex: Reflex,
+) -> None:
+    """However sure of the call: certificates are judged on calls that are proposed alone."""
+    random = np.random.default_rng(0)
+    features = random.random((400, len(FEATURES))).astype(np.float32)
+    sure = fit_confidence(features, np.ones(400, np.bool_))
+    members = [msgspec.structs.replace(one, confidence=sure) for one in parcel_reflex.members]
+    certain = Reflex(
+        parcel_reflex.card, parcel_reflex.identity, parcel_reflex.effects, members,
+        frozenset(), parcel_reflex.recall,
+    )  # fmt: skip
+    assert certain.decide(opening(), parcels.TOOLS, max_error=0.1, alternatives=3).acts
+    ends = 0
+    for talk in (parcels.session(at).messages[:-1] for at in range(700, 730)):
+        context = certain.context()
+        context.extend(talk)
+        ranking = certain.rank(context, {tool.name for tool in parcels.TOOLS})
+        best = ranking.calls[0].name if ranking.calls else ""
+        if ranking.is_message and certain.effects.get(best) == "read":
+            ends += 1
+            for alternatives in (0, 3):
+                found = certain.decide(
+                    talk, parcels.TOOLS, max_error=0.1, alternatives=alternatives
+                )
+                assert (found.action, found.reason) == ("escalate", "free_text")
+            assert found.call is not None
+    assert ends > 0

@@ -30,7 +30,7 @@ from reflexarc.reflex.predictor import RankedCall, Ranking
 from reflexarc.reflex.proposing import guarantee_of, proposed
 from reflexarc.reflex.recall import Recall
 from reflexarc.reflex.recalling import remembered
-from reflexarc.reflex.scopes import RECALLED, Acting, Granted
+from reflexarc.reflex.scopes import Acting, Granted
 from reflexarc.steps import Effect, Message, ToolSpec
 from reflexarc.steps.errors import ArtifactError
 from reflexarc.wire.offered import Tools, tools_given
@@ -261,11 +261,11 @@ class Reflex:
         )
         scope = self.scope_of(ranking, best.name, writes)
         certificate = self.certificate(max_error, scope)
-        if scope == RECALLED and not self._by_itself(best.name):
-            certificate = None
         reason = next(self.obstacles(context, best, tools, model, recorded, writes), None)
         if reason is None and ranking.contradicted:
             reason = "recalled_otherwise"
+        if reason is None and ranking.is_message:
+            reason = "free_text"  # no certificate was judged on calls that are not proposed
         if reason is None:
             if certificate is None or certificate.threshold is None:
                 reason = "no_certificate"
@@ -335,19 +335,11 @@ class Reflex:
         `writes`: those that may act; where all may, all that is recalled acts together."""
         if ranking.recalled is None:
             return self._granted.scope("new", self._effect(tool), tool)
-        if writes and RECALLED in self._granted and self._writes <= set(writes):
-            return RECALLED
-        return self._granted.scope("recalled", self._effect(tool), tool)
+        own = self._granted.scope("recalled", self._effect(tool), tool)
+        return self._granted.together(own) if writes and self._writes <= set(writes) else own
 
     def _effect(self, tool: str) -> Acting:
         return "read" if self.effects.get(tool, "write") == "read" else "write"
-
-    def _by_itself(self, tool: str) -> bool:
-        """Whether a recalled call is a read, or a write that has a certificate of its own scope."""
-        if self._effect(tool) == "read":
-            return True
-        scope = self._granted.scope("recalled", "write", tool)
-        return self._granted.within(scope, 1.0) is not None
 
     def certificate(
         self, max_error: float | None = None, scope: str = "reads"

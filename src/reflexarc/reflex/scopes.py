@@ -15,8 +15,9 @@ alone may be allowed where others may not.
 
 Recalled answers are also judged together, reads and writes ("recalled"): why runs of a request
 disagree has little to do with the effect of what they do, and recurring requests are few. That
-certificate is about acts of both, so it acts only where every write may act; and a write needs one
-of its own scope besides, at whatever level.
+certificate is about acts of both. So it acts only where every write may act, and where writes have
+a certificate of their own besides, at whatever level: otherwise reads alone would act under what
+was judged of both. Else each acts in its own scope.
 
 There is no way back from a tool's own scope to the pool: a tool whose own certificate was refused
 would enter the pool because of its errors.
@@ -151,14 +152,20 @@ class Granted:
         for scope, held in self._by_scope.items():
             granted = [one for one in held if one.granted]
             self._by_scope[scope] = sorted(granted, key=lambda one: -one.max_error)
+        pool = parent_scope("recalled", "write")
+        self._together = RECALLED in self._by_scope and any(
+            held and scope.split(":", 1)[0] == pool for scope, held in self._by_scope.items()
+        )
 
     def scope(self, origin: Origin, effect: Acting, tool: str) -> str:
         """The scope of such an answer."""
         return scope_of(self._by_scope, origin, effect, tool)
 
-    def __contains__(self, scope: str) -> bool:
-        """Whether anything is judged of a scope, granted or not."""
-        return scope in self._by_scope
+    def together(self, scope: str) -> str:
+        """Where all writes may act: RECALLED in place of a scope of recalled answers, if these may
+        act together, and this one among them; else the scope itself."""
+        acts = scope == parent_scope("recalled", "read") or self._by_scope.get(scope)
+        return RECALLED if self._together and acts else scope
 
     def within(self, scope: str, max_error: float) -> Certificate | None:
         """The loosest certificate of a scope granted within `max_error`; None without one."""
