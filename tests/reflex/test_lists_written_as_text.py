@@ -6,6 +6,7 @@ import pytest
 
 from reflexarc.reflex import learn
 from reflexarc.reflex.written import (
+    Written,
     WrittenAs,
     as_list,
     form_under,
@@ -27,9 +28,9 @@ TOOLS = (ToolSpec("list_items", effect="read"), ToolSpec("check_items", effect="
         ("[1, 2]", [1, 2], "python"),
     ],
 )
-def test_a_list_is_read_and_written_again(text: str, values: list[object], form: str) -> None:
+def test_a_list_is_read_and_written_again(text: str, values: list[object], form: Written) -> None:
     assert read_list(text) == (values, form)
-    assert write_list(values, form) == text  # type: ignore[arg-type]
+    assert write_list(values, form) == text
 
 
 @pytest.mark.parametrize(
@@ -44,15 +45,14 @@ def test_what_is_no_plain_list_stays_text(text: str) -> None:
 
 
 def test_the_form_is_that_of_most_tasks_under_the_prompt() -> None:
-    seen = {("p", "python"): {"1", "2", "3"}, ("q", "list"): {"4", "5", "6", "7"}}
-    written = written_as(seen)  # type: ignore[arg-type]
+    written = written_as({("p", "python"): {"1", "2", "3"}, ("q", "list"): {"4", "5", "6", "7"}})
     assert written == (WrittenAs("p", "python"), WrittenAs("", "list"))
     assert [form_under(written, prompt) for prompt in ("p", "q", "new")] == [
         "python",
         "list",
         "list",
     ]
-    assert written_as({("p", "python"): {"1", "2"}, ("p", "list"): {"3"}}) == ()  # type: ignore[arg-type]
+    assert written_as({("p", "python"): {"1", "2"}, ("p", "list"): {"3"}}) == ()
 
 
 def session(at: int, *, prompt: str) -> Session:
