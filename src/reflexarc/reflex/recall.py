@@ -1,8 +1,9 @@
 """Memory of whole situations: the same request and the same calls so far, in several runs.
 
 On recurring work it beats any model: where every run of a situation went on alike, the next one
-mostly does too. A *situation* is what users said (white space and case aside), the calls made so
-far, and the prompt's normal form; what tools answered and what System 2 wrote is no part of it.
+mostly does too. A *situation* is what users said (white space and case aside) and the calls made
+so far; what tools answered and what System 2 wrote is no part of it, nor is the prompt, whose
+changes stand against every call (`identity.py`).
 
 Nothing of a situation is kept in clear. Its entry stands under a hash of it, and says of the call
 made there a tool and hashes of the values, salted by the situation: whoever does not know what was
