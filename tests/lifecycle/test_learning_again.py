@@ -1,5 +1,7 @@
 """Relearning: a process of its own, judged on later sessions, three versions, a bounded life."""
 
+import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -9,6 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from reflexarc.gateway.config import Lifecycle, Route
+from reflexarc.gateway.relearner import Relearner, how_again
 from reflexarc.lifecycle.by_hand import promote, roll_back
 from reflexarc.lifecycle.from_store import Learning
 from reflexarc.lifecycle.later import MIN_LATER, Later, cut, judged
@@ -19,6 +23,8 @@ from reflexarc.lifecycle.relearning import (
     relearn,
 )
 from reflexarc.lifecycle.standing_file import (
+    adopted,
+    change,
     digest_of,
     kept_versions,
     name_of,
@@ -27,6 +33,7 @@ from reflexarc.lifecycle.standing_file import (
 from reflexarc.reflex import Reflex, learn
 from reflexarc.steps import Effect, Session
 from reflexarc.steps.errors import LearnError
+from reflexarc.store.artifacts import note_artifact
 from reflexarc.store.store import Store
 from tests.gateway.conftest import chat_message, chat_tool, desk_session
 from tests.store.stepping import BEGAN_S, at, record
@@ -161,6 +168,66 @@ def test_a_store_without_sessions_says_so(tmp_path: Path, world: tuple[Path, byt
     _store(directory, [])
     found = relearn(directory, artifact, HOW)
     assert "the store holds no session in full" in found.why_not
+
+
+def _gateway(directory: Path, artifact: Path, said: list[str]) -> Relearner:
+    """A gateway's, which finds that an hour has passed."""
+    name, digest = name_of(artifact), digest_of(artifact.read_bytes())
+    change(directory, name, lambda _: adopted(None, name, digest, BEGAN_S))
+    route = Route(
+        "http://s/v1", reflex=str(artifact), record="full", path="/", promote="automatic",
+        max_error=0.1, effects=EFFECTS,
+    )  # fmt: skip
+    return Relearner(
+        directory, [route], Lifecycle("hourly"), lambda what, *_: said.append(what), said.append,
+        lambda: BEGAN_S + 3_600,
+    )  # fmt: skip
+
+
+async def test_beside_a_gateway_it_is_done_when_it_is_due(place: tuple[Path, Path]) -> None:
+    directory, artifact = place
+    said: list[str] = []
+    first = digest_of(artifact.read_bytes())
+    relearner = _gateway(directory, artifact, said)
+    relearner.start()
+    while len(said) < 2:
+        await asyncio.sleep(0.05)
+    await relearner.close()
+    assert said == ["took_over", "relearn"]
+    assert digest_of(artifact.read_bytes()) != first
+
+
+async def test_a_gateway_that_closes_ends_the_learning_process(place: tuple[Path, Path]) -> None:
+    directory, artifact = place
+    relearner = _gateway(directory, artifact, [])
+    relearner.start()
+
+    def learners() -> int:
+        found = 0
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                found += str(directory).encode() in path.read_bytes()
+        return found
+
+    while not learners():
+        await asyncio.sleep(0.02)
+    await relearner.close()
+    assert learners() == 0
+
+
+def test_beside_a_gateway_class_and_confidence_are_those_it_was_learned_with(
+    place: tuple[Path, Path],
+) -> None:
+    directory, artifact = place
+    how = Learning(0.02, 0.95, {"get_order": "read"}, "/old", None, "exact")
+    store = Store.open(directory / "reflexarc.db")
+    with store.writing() as connection:
+        note_artifact(connection, artifact, "x", BEGAN_S, msgspec.json.encode(how).decode(), "[]")
+    store.close()
+    route = Route("http://s/v1", reflex=str(artifact), max_error=0.1, effects={"pay": "write"})
+    assert how_again(directory, route) == Learning(
+        0.1, 0.95, {"get_order": "read", "pay": "write"}, "/v1", None, "exact"
+    )
 
 
 def test_how_it_was_learned_comes_from_its_card(place: tuple[Path, Path]) -> None:

@@ -8,9 +8,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from sqlalchemy.exc import DatabaseError
+
 from reflexarc.gateway.config import Lifecycle, Route
 from reflexarc.lifecycle.from_store import Learning
-from reflexarc.lifecycle.relearning import CONFIDENCE, Limits, Relearned, evidence_of, relearn
+from reflexarc.lifecycle.relearning import (
+    Limits,
+    Relearned,
+    evidence_of,
+    options_of,
+    relearn,
+)
 from reflexarc.lifecycle.standing_file import name_of, read_standings
 from reflexarc.steps.errors import ReflexarcError
 
@@ -22,9 +31,8 @@ Note = Callable[[str, str, dict[str, Any]], None]
 
 
 class Relearner:
-    """One attempt at a time. `note` writes the trail, `on_outcome`
-    counts. When the last one was stands in the state
-    directory, so that two gateways do not learn the same."""
+    """One attempt at a time. `note` writes the trail, `on_outcome` counts. When the last one was
+    stands in the state directory, so that two gateways do not learn the same."""
 
     def __init__(
         self,
@@ -43,6 +51,7 @@ class Relearner:
         self._note = note
         self._on_outcome = on_outcome
         self._unix_time = unix_time
+        self._tried_unix_s: dict[str, float] = {}
         self._stop = threading.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -69,18 +78,20 @@ class Relearner:
         state = read_standings(directory).of(name_of(route.reflex or ""))
         if state is None:
             return False
-        last_unix_s = max(state.tried_unix_s, state.current.since_unix_s)
+        # An attempt that failed before it began stands nowhere else.
+        tried_unix_s = max(state.tried_unix_s, self._tried_unix_s.get(route.path, 0.0))
+        last_unix_s = max(tried_unix_s, state.current.since_unix_s)
         return self._unix_time() - last_unix_s >= period_s
 
     async def _attempt(self, directory: Path, route: Route) -> None:
-        how = Learning(route.max_error, CONFIDENCE, dict(route.effects), route.path)
-        attempt = asyncio.create_task(asyncio.to_thread(self._relearn, directory, route, how))
+        self._tried_unix_s[route.path] = self._unix_time()
+        attempt = asyncio.create_task(asyncio.to_thread(self._relearn, directory, route))
         try:
             found = await asyncio.shield(attempt)
         except asyncio.CancelledError:
             await asyncio.gather(attempt, return_exceptions=True)
             raise
-        except (ReflexarcError, OSError) as error:
+        except (ReflexarcError, OSError, DatabaseError) as error:
             _log.error("%s cannot be learned again: %s", route.reflex, error)
             self._on_outcome("failed")
             return
@@ -88,12 +99,22 @@ class Relearner:
         self._on_outcome(outcome)
         self._note("relearn", "reflexarc", evidence_of(found))
 
-    def _relearn(self, directory: Path, route: Route, how: Learning) -> Relearned:
+    def _relearn(self, directory: Path, route: Route) -> Relearned:
+        artifact = Path(route.reflex or "")
         return relearn(
             directory,
-            Path(route.reflex or ""),
-            how,
+            artifact,
+            how_again(directory, route),
             promote=route.promote,
             limits=Limits(self._how.learn_cpu_s, self._how.learn_memory_bytes),
             stop=self._stop,
         )
+
+
+def how_again(directory: Path, route: Route) -> Learning:
+    """As its reflex was learned, class and confidence of its certificates included, for what the
+    route says now. Raises `ArtifactError`, `StoreError`."""
+    how = options_of(directory, Path(route.reflex or ""), route.path)
+    return msgspec.structs.replace(
+        how, max_error=route.max_error, effects={**how.effects, **route.effects}
+    )

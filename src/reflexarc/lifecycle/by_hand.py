@@ -97,8 +97,13 @@ def demote(
     directory: Path, artifact: Path, scope: str, by: str, why: str, now_unix_s: float
 ) -> Changed:
     """A scope, or `all`, acts no longer until it is promoted again. The file need not be readable
-    as an artifact. Raises `ConfigError`, `OSError`."""
+    as an artifact; where it is, a tool it does not know is refused, since that stops nothing.
+    Raises `ConfigError`, `OSError`."""
     content = _content(artifact)
+    tool = "" if scope == "all" else checked_scope(scope)[1]
+    known = _known_tools(content) if tool else ()
+    if known and tool not in known:
+        raise ConfigError(f"{artifact} knows no tool {tool}; it knows {', '.join(sorted(known))}")
 
     def changed(state: ReflexState | None) -> ReflexState:
         now = adopted(state, name_of(artifact), digest_of(content), now_unix_s)
@@ -146,17 +151,9 @@ def take_over(
         for scope in scopes:
             version = version.with_standing(scope)
         write_atomic(artifact, content)
-        return msgspec.structs.replace(
-            state.with_version(version).using(digest), versions=_first(state, version)
-        )
+        return state.replaced_by(version)
 
     return _change(directory, artifact, changed)
-
-
-def _first(state: ReflexState, version: Version) -> tuple[Version, ...]:
-    """What is in use is rolled back to what was in use before it."""
-    rest = [one for one in state.versions if one.digest not in (version.digest, state.in_use)]
-    return (version, state.current, *rest)
 
 
 def _change(
@@ -171,6 +168,13 @@ def _change(
     now = change(directory, name_of(artifact), noted)
     forget_versions(directory, now)
     return Changed(before[0], now)
+
+
+def _known_tools(content: bytes) -> tuple[str, ...]:
+    try:
+        return tuple(row.name for row in Reflex.from_bytes(content).card.tools)
+    except ArtifactError:
+        return ()
 
 
 def _content(artifact: Path) -> bytes:

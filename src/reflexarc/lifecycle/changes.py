@@ -22,8 +22,8 @@ _MAX_REMEMBERED = 4_096
 
 CHANGED = frozenset({"prompt_changed", "schema_changed", "model_changed"})
 _FITS = frozenset({
-    "certified", "below_threshold", "free_text", "no_certificate", "unlabelled", "canary",
-    "act_cap", "injection", "unfamiliar",
+    "certified", "below_threshold", "free_text", "no_certificate", "recalled_otherwise",
+    "unlabelled", "schema", "canary", "thinking", "act_cap", "injection", "unfamiliar",
 })  # fmt: skip
 """Reasons that are only reached where prompt, model and schemas are those learned."""
 

@@ -18,16 +18,15 @@ from reflexarc.lifecycle.standing import (
     Kind,
     ReflexState,
     Version,
+    checked_scope,
     demotions,
 )
-from reflexarc.lifecycle.watched import (
-    MAX_UNANSWERED,
-    Watched,
-    tool_null,
-)
+from reflexarc.lifecycle.watched import MAX_UNANSWERED, Watched, tool_null
 
 PATIENCE_S = 300.0
 """An audit that is not answered by then counts as never answered."""
+MAX_UNWRITTEN = 10_000
+"""Events that cannot be written down, after which nothing acts any more."""
 
 
 class Act(msgspec.Struct, frozen=True):
@@ -135,6 +134,11 @@ class Oversight:
         """Whether there is anything to write."""
         return bool(self._events)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether too much waits to be written for anything to be added."""
+        return len(self._events) + len(self._taken) >= MAX_UNWRITTEN
+
     def set(self, state: ReflexState, *, written: bool = False) -> tuple[Demotion, ...]:
         """The file says something new; `written`: what was taken stands in it."""
         if written:
@@ -186,7 +190,14 @@ class Oversight:
 
     def _add(self, event: Event) -> tuple[Demotion, ...]:
         self._events.append(event)
-        return self._become(self.state.after([event]))
+        found = self._become(self.state.after([event]))
+        for one in found:
+            if one.standing.by == "audits":
+                kind, tool = checked_scope(one.standing.scope)
+                self._events.append(
+                    Event(one.digest, kind, tool, "demoted", event.at_unix_s, why=one.standing.why)
+                )
+        return found
 
     def _become(self, state: ReflexState) -> tuple[Demotion, ...]:
         found = demotions(self.state, state)

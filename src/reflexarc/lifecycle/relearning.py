@@ -24,7 +24,7 @@ from reflexarc.lifecycle.by_hand import take_over
 from reflexarc.lifecycle.from_store import Learning
 from reflexarc.lifecycle.later import Verdict
 from reflexarc.lifecycle.learner import Failed, Job, Learned, Progress, Said
-from reflexarc.lifecycle.standing import ReflexState, Standing, Version
+from reflexarc.lifecycle.standing import ReflexState, Standing, Version, checked_scope
 from reflexarc.lifecycle.standing_file import (
     adopted,
     change,
@@ -43,8 +43,6 @@ from reflexarc.store.place import DATABASE
 from reflexarc.store.schema import artifacts
 from reflexarc.store.store import Store
 
-CONFIDENCE = 0.9
-"""Of all attempts together, where nothing else is asked for."""
 CPU_S = 1_800
 MEMORY_BYTES = 4 * 1024**3
 Promote = Literal["by_hand", "automatic"]
@@ -88,7 +86,6 @@ def evidence_of(found: Relearned) -> dict[str, Any]:
 def options_of(directory: Path, artifact: Path, route: str | None) -> Learning:
     """How the artifact was learned: as the store knows, else as its card says. Raises
     `ArtifactError`, `StoreError`."""
-    reflex = Reflex.load(artifact)
     store = Store.open(directory / DATABASE, create=False, busy_ms=_BUSY_MS)
     try:
         with store.reading() as connection:
@@ -100,6 +97,7 @@ def options_of(directory: Path, artifact: Path, route: str | None) -> Learning:
     if known:
         how = msgspec.json.decode(known, type=Learning)
         return msgspec.structs.replace(how, route=route or how.route)
+    reflex = Reflex.load(artifact)
     effects: dict[str, Effect] = {
         row.name: row.effect for row in reflex.card.tools if row.why == DECLARED
     }
@@ -121,8 +119,8 @@ def relearn(
     stop: threading.Event | None = None,
 ) -> Relearned:
     """One attempt. With `promote` automatic a new artifact that later sessions bear out takes over,
-    with the standing its predecessor's reads had; writes never do so. `stop` ends it early, as an
-    interrupt does: its process is gone then. Raises `LearnError`, `ConfigError`, `OSError`."""
+    its reads live but for what a person had demoted; writes never do so. `stop` ends it early, as
+    an interrupt does: its process is gone then. Raises `LearnError`, `ConfigError`, `OSError`."""
     name = name_of(artifact)
     bounds = limits or Limits()
     content = artifact.read_bytes()
@@ -163,17 +161,13 @@ def _kept(
 
     state = change(directory, name, waiting)
     found = msgspec.structs.replace(base, version=digest)
-    reads = state.current.standing("reads", "")
     if state.in_use == digest:
         return msgspec.structs.replace(found, why_not="it is the same as the one in use")
     if promote == "by_hand":
         forget_versions(directory, state)
         return msgspec.structs.replace(found, why_not="it waits to be promoted by hand")
     why = f"relearned, {said.verdict.new.right} of {said.verdict.new.answered} later answers right"
-    scopes = (Standing("reads", "live", "relearning", now_s, why),)
-    if reads is not None and reads.by not in ("audits", "identity") and reads.word == "demoted":
-        # What a person stopped, a person starts again.
-        scopes = (reads,)
+    scopes = (Standing("reads", "live", "relearning", now_s, why), *stopped_by_hand(state.current))
     take_over(directory, artifact, digest, scopes)
     with contextlib.suppress(DatabaseError, ReflexarcError):  # a gateway notes it as well
         store = Store.open(directory / DATABASE, create=False, busy_ms=_BUSY_MS)
@@ -183,6 +177,18 @@ def _kept(
         finally:
             store.close()
     return msgspec.structs.replace(found, took_over=True)
+
+
+def stopped_by_hand(version: Version) -> list[Standing]:
+    """What a person stopped, a person starts again: all reads, then single tools that read."""
+    found = [
+        one
+        for one in version.scopes
+        if one.word == "demoted"
+        and one.by not in ("audits", "identity")
+        and checked_scope(one.scope)[0] == "reads"
+    ]
+    return sorted(found, key=lambda one: one.scope)
 
 
 def _run(

@@ -58,12 +58,19 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         kept = [one for one in self.scopes if not _covers(standing.scope, one.scope)]
         watched = self.watched
         if standing.word == "live":
+            kind = standing.scope.partition(":")[0]
+            pool = None if self._acts(kind) else kind
             watched = {
                 stream: one
                 for stream, one in watched.items()
-                if not _covers(standing.scope, stream)
+                if stream != pool and not _covers(standing.scope, stream)
             }
         return msgspec.structs.replace(self, scopes=(*kept, standing), watched=watched)
+
+    def _acts(self, kind: str) -> bool:
+        """Whether anything of a kind may act; reads of which nobody said anything may."""
+        words = [one.word for one in self.scopes if one.scope.partition(":")[0] == kind]
+        return "live" in words or (kind == "reads" and self._of("reads") is None)
 
     def _of(self, scope: str) -> Standing | None:
         return next((one for one in self.scopes if one.scope == scope), None)
@@ -73,12 +80,13 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one act, the audit of one, or a change of what was learned adds. `nulls`: how probable
     an error the claim allows, for the tool's stream and for its scope's; `share`: the probability
     of the audit, `stake` what it counts among all of its scope; `count` acts at once; `why`: what
-    changed."""
+    changed, or why a process demoted the scope (no tool: all of the kind): what others add to the
+    evidence meanwhile does not take that back."""
 
     digest: str
     kind: Kind
     tool: str
-    what: Literal["acted", "agree", "disagree", "unanswered", "changed"]
+    what: Literal["acted", "agree", "disagree", "unanswered", "changed", "demoted"]
     at_unix_s: float
     nulls: tuple[float, float] = (0.5, 0.5)
     share: float = 1.0
@@ -113,16 +121,24 @@ class ReflexState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next((one for one in self.versions if one.digest == digest), None)
 
     def with_version(self, version: Version) -> "ReflexState":
-        """A known one in its place; a new one first, the oldest beyond three forgotten, but never
-        the one in use."""
+        """A known one in its place; a new one first. Beyond three one is forgotten: of those that
+        only waited the oldest, else the oldest of all, but never the one in use."""
         if self.version(version.digest) is not None:
             kept = [version if one.digest == version.digest else one for one in self.versions]
             return msgspec.structs.replace(self, versions=tuple(kept))
         kept = [version, *self.versions]
-        while len(kept) > KEPT_VERSIONS:
-            spare = [one for one in kept[1:] if one.digest != self.in_use]
-            kept.remove(spare[-1])
+        if len(kept) > KEPT_VERSIONS:
+            place = [one.digest for one in kept].index(self.in_use)
+            kept.remove((kept[1:place] or kept[place + 1 :])[-1])
         return msgspec.structs.replace(self, versions=tuple(kept))
+
+    def replaced_by(self, version: Version) -> "ReflexState":
+        """With another version in use, new or known; a rollback goes back to what it replaced."""
+        if version.digest == self.in_use:
+            return self.with_version(version)
+        rest = [one for one in self.versions if one.digest not in (version.digest, self.in_use)]
+        kept = (version, self.current, *rest)[:KEPT_VERSIONS]
+        return msgspec.structs.replace(self, in_use=version.digest, versions=kept)
 
     def using(self, digest: str) -> "ReflexState":
         """With another version in use. Raises `ConfigError` for one that is not kept."""
@@ -168,9 +184,10 @@ def checked_scope(scope: str) -> tuple[Kind, str]:
 
 
 def promoted(version: Version, scope: str, by: str, now_unix_s: float, why: str = "") -> Version:
-    """A scope made live. Raises `ConfigError` for a scope that is none, and for one that nobody
-    answers for."""
+    """A scope made live. Raises `ConfigError` for a scope that is none, for one that nobody answers
+    for, and for a text that is too long."""
     kind, _ = checked_scope(scope)
+    _check_length(scope, by, why)
     if not by.strip():
         raise ConfigError(f"{scope} is promoted by somebody: name who with --by")
     if kind == "writes" and by == CONFIGURATION:
@@ -179,7 +196,9 @@ def promoted(version: Version, scope: str, by: str, now_unix_s: float, why: str 
 
 
 def demoted(version: Version, scope: str, by: str, now_unix_s: float, why: str) -> Version:
-    """A scope that acts no longer until it is promoted again; `all` is every scope there is."""
+    """A scope that acts no longer until it is promoted again; `all` is every scope there is. Raises
+    `ConfigError` for a scope that is none and for a text that is too long."""
+    _check_length(scope, by, why)
     if scope != "all":
         checked_scope(scope)
         return version.with_standing(Standing(scope, "demoted", by, now_unix_s, why))
@@ -187,6 +206,24 @@ def demoted(version: Version, scope: str, by: str, now_unix_s: float, why: str) 
     for one in ("reads", *writes):
         version = version.with_standing(Standing(one, "demoted", by, now_unix_s, why))
     return version
+
+
+def without_promotions(state: ReflexState) -> ReflexState:
+    """What is left of it where nobody answers for a promotion any more: what was demoted, and what
+    audits said."""
+    versions = tuple(
+        msgspec.structs.replace(
+            version, scopes=tuple(one for one in version.scopes if one.word != "live")
+        )
+        for version in state.versions
+    )
+    return msgspec.structs.replace(state, versions=versions)
+
+
+def _check_length(*texts: str) -> None:
+    for text in texts:
+        if len(text) > MAX_TEXT:
+            raise ConfigError(f"at most {MAX_TEXT} characters, not {len(text)}: {text[:40]}...")
 
 
 def demotions(before: ReflexState, after: ReflexState) -> tuple[Demotion, ...]:
@@ -210,6 +247,9 @@ def _covers(scope: str, other: str) -> bool:
 def _after(version: Version, event: Event) -> Version:
     if event.what == "changed":
         return demoted(version, "all", "identity", event.at_unix_s, event.why)
+    if event.what == "demoted":
+        scope = f"{event.kind}:{event.tool}" if event.tool else event.kind
+        return _stopped(version, [scope], event.at_unix_s, event.why)
     own = f"{event.kind}:{event.tool}"
     streams = ((own, event.nulls[0], 1.0), (event.kind, event.nulls[1], event.stake))
     watched = dict(version.watched)
@@ -236,21 +276,25 @@ def _judged(version: Version, event: Event, own: str) -> Version:
     """Demotes what its audits refute: the scope with all its tools, else the tool."""
     pooled = version.watched.get(event.kind)
     if pooled is not None and pooled.failed(SCOPE_ALPHA):
-        why = _why(pooled)
-        scopes = [event.kind] if event.kind == "reads" else _live_writes(version)
-        for scope in scopes:
-            version = version.with_standing(
-                Standing(scope, "demoted", "audits", event.at_unix_s, why)
-            )
-        return version
+        scopes = ["reads"] if event.kind == "reads" else _live_writes(version)
+        return _stopped(version, scopes, event.at_unix_s, _why(pooled))
     tools = [stream for stream in version.watched if ":" in stream]
     one = version.watched.get(own)
     if one is None or not one.failed(tool_alpha(tools.index(own))):
         return version
-    standing = version.standing(event.kind, event.tool)
-    if standing is not None and standing.word == "demoted":
-        return version
-    return version.with_standing(Standing(own, "demoted", "audits", event.at_unix_s, _why(one)))
+    return _stopped(version, [own], event.at_unix_s, _why(one))
+
+
+def _stopped(version: Version, scopes: Sequence[str], at_unix_s: float, why: str) -> Version:
+    """Demoted by audits; what somebody had demoted before stays demoted by them."""
+    for scope in scopes:
+        kind, tool = checked_scope(scope)
+        known = version.standing(kind, tool)
+        apart = [one for one in version.scopes if _covers(scope, one.scope)]
+        if known is None or known.word != "demoted" or any(one.word == "live" for one in apart):
+            standing = Standing(scope, "demoted", "audits", at_unix_s, why)
+            version = version.with_standing(standing)
+    return version
 
 
 def _live_writes(version: Version) -> list[str]:

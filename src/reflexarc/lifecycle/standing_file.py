@@ -74,7 +74,8 @@ def change(
     directory: Path, artifact: str, changed: Callable[[ReflexState | None], ReflexState]
 ) -> ReflexState:
     """Changes one reflex under the file's lock. `changed` may raise, then nothing is written.
-    Raises `OSError` where it cannot be written, `ConfigError` where it cannot be read."""
+    Raises `OSError` where it cannot be written, `ConfigError` where it cannot be read, or could not
+    be read again: what is written never stops everything."""
     with locked(directory, FILE):
         standings = read_standings(directory)
         if standings.fault:
@@ -84,8 +85,20 @@ def change(
         before = standings.of(artifact)
         state = changed(before)
         if state != before:
-            write_private(directory / FILE, msgspec.json.encode(standings.with_state(state)))
+            write_private(directory / FILE, _encoded(standings.with_state(state)))
     return state
+
+
+def _encoded(standings: Standings) -> bytes:
+    content = msgspec.json.encode(standings)
+    fault = f"over {MAX_BYTES} bytes" if len(content) > MAX_BYTES else _fault(standings)
+    try:
+        msgspec.json.decode(content, type=Standings)
+    except msgspec.DecodeError as error:
+        fault = str(error)
+    if fault:
+        raise ConfigError(f"{FILE} would not be readable any more ({fault}): nothing was changed")
+    return content
 
 
 def keep(directory: Path, artifact: str, content: bytes) -> str:
@@ -136,9 +149,7 @@ def adopted(
     version = Version(digest, "file", now_unix_s)
     if state is None:
         return ReflexState(artifact, digest, (version,))
-    if state.version(digest) is None:
-        state = state.with_version(version)
-    return state.using(digest)
+    return state.using(digest) if state.version(digest) else state.replaced_by(version)
 
 
 def _fault(standings: Standings) -> str:
