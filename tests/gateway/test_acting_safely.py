@@ -169,6 +169,19 @@ async def test_which_acts_are_audited_is_a_share_drawn_by_a_secret(
     assert await drawn() != first  # with another secret another draw: one time in 10^12 the same
 
 
+async def test_a_request_that_recurs_to_the_byte_is_drawn_for_anew_each_time(
+    start: Any, upstream: Any, desk: Any, reflex_path: Any, http: Any
+) -> None:
+    right = desk.next_call(7, 4)
+    upstream.answer = http.completion(None, (right.name, right.arguments))
+    gateway = await start(reflex=str(reflex_path), mode="live", audit=0.5)
+    found: list[bool] = []
+    for _ in range(40):
+        answer = await gateway.chat(desk.request(7, 4))
+        found.append("audit" in (answer.header("x-reflexarc-cost") or ""))
+    assert 6 <= sum(found) <= 34
+
+
 # --- thinking ----------------------------------------------------------------------------------
 
 

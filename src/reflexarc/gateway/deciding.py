@@ -132,7 +132,8 @@ class Decider:
             call=call_digest(call.name, call.arguments),
             guarantee=decision.guarantee,
             writes=is_write(decision, loaded),
-            draw=self._draw(b"audit", turn.key.encode()),
+            # Of each request anew: what recurs to the byte must not be audited always, or never.
+            draw=self._draw(b"audit", f"{turn.key} {request.id}".encode()),
             prompt_tokens=turn.prompt_tokens,
         )
         if judged.admission.stream:
