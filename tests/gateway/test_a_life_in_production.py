@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from reflexarc.gateway.config import Route
+from reflexarc.gateway.config import Mode, Route
 from reflexarc.gateway.frames import Decided
 from reflexarc.gateway.standings import StandingDesk
 from reflexarc.lifecycle.by_hand import demote, promote, roll_back
-from reflexarc.lifecycle.standing import ReflexState, Version, promoted
+from reflexarc.lifecycle.oversight import MAX_UNWRITTEN
+from reflexarc.lifecycle.standing import ReflexState, Version, demoted, promoted
 from reflexarc.lifecycle.standing_file import FILE, change, digest_of, name_of, read_standings
 from reflexarc.reflex import Reflex
 from reflexarc.reflex.decision import Guarantee
@@ -169,6 +170,18 @@ async def test_a_rollback_puts_the_version_before_back_with_its_standing(
         roll_back(state_dir, artifact, "bob", "", time.time())
 
 
+async def test_what_was_replaced_while_no_gateway_ran_is_held_ready_too(
+    start: Any, artifact: Path, state_dir: Path
+) -> None:
+    promote(state_dir, artifact, "reads", "ann", "", time.time())
+    learned = Reflex.load(artifact)
+    first = digest_of(artifact.read_bytes())
+    learned.card = msgspec.structs.replace(learned.card, items=learned.card.items + 1)
+    learned.save(artifact)
+    gateway = await start(reflex=str(artifact), mode="managed")
+    await _until(lambda: f"/v1@{first}" in gateway.gateway.system1.digests)
+
+
 async def test_audits_nobody_answers_stop_a_tool_until_one_is_answered(
     start: Any, desk: Any, artifact: Path, upstream: Any, http: Any
 ) -> None:
@@ -196,6 +209,89 @@ async def test_a_file_nobody_can_read_stops_everything(
     await _decides(gateway, desk.request(7500, 4), "live; escalate; off:standing")
     said = json.loads((await gateway.get("/admin/state")).body)
     assert said["routes"][0]["may_not_act"] == "off:standing"
+
+
+def _desk(directory: Path, version: Version, mode: Mode = "managed") -> tuple[StandingDesk, Route]:
+    name = name_of(directory / "x.reflex")
+    change(directory, name, lambda _: ReflexState(name, version.digest, (version,)))
+    route = Route("http://s/v1", reflex=name, mode=mode, writes=("refund",))
+    standings = StandingDesk(directory, [route], lambda: 0.0, lambda _: None)
+    standings.look()
+    return standings, route
+
+
+_READ = Decided(
+    1, "act", "certified", "find", 0.99, 0.05, reflex="a" * 32, audit=True,
+    guarantee=Guarantee(0.05, 0.9, "reads", 100, 0, "model-based"),
+)  # fmt: skip
+
+
+async def test_a_file_that_is_taken_away_takes_promotions_back_and_no_demotion(
+    tmp_path: Path,
+) -> None:
+    version = promoted(Version("a" * 32, "file", 0.0), "reads", "ann", 1.0)
+    version = demoted(promoted(version, "writes:refund", "ann", 1.0), "reads:get", "ann", 2.0, "")
+    standings, route = _desk(tmp_path, version)
+    assert standings.why_not(route, _READ) is None
+    assert standings.writes(route) == ("refund",)
+    (tmp_path / FILE).unlink()
+    standings.look()
+    assert (standings.why_not(route, _READ), standings.writes(route)) == ("not_promoted", ())
+    get = msgspec.structs.replace(_READ, tool="get")
+    assert standings.why_not(route, get) == "demoted"
+    # Nor does what is gathered here write them back.
+    standings.acted(route, _READ, 1.0)
+    await standings.close()
+    state = read_standings(tmp_path).of(name_of(tmp_path / "x.reflex"))
+    assert state is not None
+    assert {one.word for one in state.current.scopes} == {"demoted"}
+
+
+def test_a_directory_that_could_not_be_looked_at_for_a_while_is_no_fault_for_ever(
+    tmp_path: Path,
+) -> None:
+    here, away = tmp_path / "state", tmp_path / "away"
+    standings, route = _desk(here, promoted(Version("a" * 32, "file", 0.0), "reads", "ann", 1.0))
+    here.rename(away)
+    here.write_text("")
+    standings.look()
+    assert standings.why_not(route, _READ) == "off:standing"
+    here.unlink()
+    away.rename(here)
+    standings.look()
+    assert standings.why_not(route, _READ) is None
+
+
+async def test_an_audit_that_disagrees_is_told_the_other_gateways_at_once(tmp_path: Path) -> None:
+    version = promoted(Version("a" * 32, "file", 0.0), "reads", "ann", 1.0)
+    standings, route = _desk(tmp_path, version)
+    other = StandingDesk(tmp_path, [route], lambda: 0.0, lambda _: None)
+    other.look()
+    for number, outcome in enumerate(["agree"] * 50 + ["disagree"]):
+        standings.acted(route, msgspec.structs.replace(_READ, id=number), 1.0)
+        standings.audited("/v1", number, outcome)
+        if number == 0:
+            standings.look()  # writes, and the clock stands still from then on
+            await standings.close()
+    standings.look()
+    written = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert len(written) == 1
+    await asyncio.wait(written)
+    other.look()
+    assert other.share(route, _READ) == 1.0
+
+
+async def test_what_cannot_be_written_down_stops_everything_before_it_is_too_much(
+    tmp_path: Path,
+) -> None:
+    version = promoted(Version("a" * 32, "file", 0.0), "reads", "ann", 1.0)
+    standings, route = _desk(tmp_path, version)
+    assert standings.why_none(route) is None
+    for _ in range(MAX_UNWRITTEN):
+        standings.acted(route, _READ, 1.0)
+    assert standings.why_none(route) == "off:standing"
+    await standings.close()
+    assert standings.why_none(route) is None
 
 
 @pytest.mark.parametrize(

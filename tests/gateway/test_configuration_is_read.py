@@ -98,6 +98,11 @@ def test_every_section_is_read(tmp_path: Path) -> None:
         (ROUTE + "warm_connections = -1", "warm_connections must be from 0 to 1000"),
         (ROUTE + '[tls]\ncrt = "a"', ":4: tls.crt is not known; did you mean cert?"),
         (ROUTE + "[store]\nmax_bytes = 1", "store.max_bytes"),
+        (
+            f'{ROUTE}mode = "live"\nreflex = "a.reflex"\n'
+            f'{ROUTE}path = "/v2"\nmode = "managed"\nreflex = "./a.reflex"\naudit = 0.0\n',
+            "route 2: audit is 0.0, but adaptive where else ./a.reflex may act",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(text: str, said: str, tmp_path: Path) -> None:

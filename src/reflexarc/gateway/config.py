@@ -10,6 +10,7 @@ import msgspec
 import yarl
 
 from reflexarc.gateway.system1 import System1Limits
+from reflexarc.lifecycle.standing_file import name_of
 from reflexarc.steps import Effect
 from reflexarc.steps.errors import ConfigError
 from reflexarc.store.records import Policy
@@ -202,6 +203,7 @@ def checked(config: GatewayConfig, where: str) -> GatewayConfig:
     if not config.route:
         raise ConfigError(f"{where}: at least one [[route]] is needed")
     paths: set[str] = set()
+    audits: dict[str, float | str] = {}
     for index, route in enumerate(config.route):
         here = f"{where}: route {index + 1}"
         if route.dialect in ("responses", "messages"):
@@ -228,6 +230,13 @@ def checked(config: GatewayConfig, where: str) -> GatewayConfig:
             _check_ranges(route.price, here, "price.")
         if route.mode in ACTING_MODES and route.reflex is None:
             raise ConfigError(f"{here}: mode {route.mode} needs a reflex")
+        if route.mode in ACTING_MODES and route.reflex is not None:
+            other = audits.setdefault(name_of(route.reflex), route.audit)
+            if other != route.audit:
+                # Its acts are watched together, wherever they are made.
+                raise ConfigError(
+                    f"{here}: audit is {route.audit}, but {other} where else {route.reflex} may act"
+                )
         if len(set(route.writes)) < len(route.writes) or not all(route.writes):
             raise ConfigError(f"{here}: writes names tools, each once")
     if not 0 <= config.port <= 65535:

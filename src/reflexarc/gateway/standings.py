@@ -14,7 +14,14 @@ from reflexarc.gateway.config import ACTING_MODES, Route
 from reflexarc.gateway.frames import Decided
 from reflexarc.lifecycle.changes import Changes
 from reflexarc.lifecycle.oversight import Act, Oversight
-from reflexarc.lifecycle.standing import Demotion, Event, Kind, ReflexState, is_of_writes
+from reflexarc.lifecycle.standing import (
+    Demotion,
+    Event,
+    Kind,
+    ReflexState,
+    is_of_writes,
+    without_promotions,
+)
 from reflexarc.lifecycle.standing_file import (
     FILE,
     Standings,
@@ -59,7 +66,7 @@ class StandingDesk:
         self._shares = {
             self._names[route.path]: None if route.audit == "adaptive" else route.audit
             for route in routes
-            if route.reflex is not None
+            if route.reflex is not None and route.mode in ACTING_MODES
         }
         self._oversights: dict[str, Oversight] = {}
         self._changes = {name: Changes() for name in self._names.values()}
@@ -133,7 +140,8 @@ class StandingDesk:
     def why_none(self, route: Route) -> str | None:
         """Why nothing of the route's reflex may act; None where something may. Reads need no
         promotion but where the route is managed."""
-        if self.fault:
+        oversight = self._oversight(route)
+        if self.fault or (oversight is not None and oversight.is_full):
             return "off:standing"
         state = self.state(route)
         if state is None:
@@ -200,12 +208,14 @@ class StandingDesk:
         oversight = self._oversights.get(self._names.get(route_path, ""))
         if oversight is not None:
             wrong = {"agree": False, "disagree": True}.get(outcome)
+            self._urgent |= bool(wrong)  # other gateways have to be in doubt as well
             self._demoted(oversight.answered(number, wrong))
 
     def compared(self, route_path: str, decided: Decided, outcome: str) -> None:
         """What System 2 did where System 1 would have acted, were it not in doubt."""
         oversight = self._oversights.get(self._names.get(route_path, ""))
         if oversight is not None and outcome in ("agree", "disagree"):
+            self._urgent |= outcome == "disagree"
             self._demoted(oversight.compared(act_of(decided), outcome == "disagree"))
 
     def decided(self, route: Route, tenant: bytes, decided: Decided) -> None:
@@ -275,6 +285,7 @@ class StandingDesk:
         except FileNotFoundError:
             seen = (0, 0, 0)
         except OSError as error:
+            self._seen = None
             self.fault = str(error)
             return
         if seen == self._seen:
@@ -290,8 +301,12 @@ class StandingDesk:
     def _take(self, found: Standings) -> None:
         for name in set(self._names.values()):
             state = found.of(name)
+            known = self._oversights.get(name)
             if state is not None:
                 self._set(state)
+            elif known is not None:
+                # Who takes it out of the file takes promotions back, and no demotion.
+                self._set(without_promotions(known.state))
 
     def _set(self, state: ReflexState) -> None:
         known = self._oversights.get(state.artifact)
@@ -311,7 +326,7 @@ def _merging(
     events: list[Event], fallback: ReflexState
 ) -> Callable[[ReflexState | None], ReflexState]:
     """Adds events to what the file says; where that is nothing, what is known here."""
-    return lambda state: fallback if state is None else state.after(events)
+    return lambda state: without_promotions(fallback) if state is None else state.after(events)
 
 
 def act_of(decided: Decided) -> Act:

@@ -54,7 +54,8 @@ class Watch:
 
     def start(self) -> None:
         self._switch.look()
-        self._standby = frozenset(self._standings.standby())
+        # What became the version before only as this process began is not loaded yet.
+        self._standby = frozenset(self._standings.standby()) & self._system1.digests.keys()
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
     async def close(self) -> None:
