@@ -178,13 +178,24 @@ def _around() -> list[Trial]:
 
 
 def _members() -> list[Trial]:
-    return [
+    found = [
         Trial("5", f"{name}: five members of {features} features, {tasks} tasks"
               + (", leaning on the nearest case" if memory else ""),
               trials.members, (name, tasks, features, memory, 0.10))
         for name in ("model-based", "exact")
         for tasks, features, memory in ((30, 6, 0.0), (60, 20, 0.0), (100, 30, 0.0), (60, 8, 1.0))
     ]  # fmt: skip
+    found += [
+        Trial("5b", f"memory of {requests} requests, {runs} runs each, {what}",
+              trials.recalled, (requests, runs, unsure, 0.05))
+        for requests, runs, unsure, what in (
+            (60, 3, 0.0, "all wrong slightly too often"),
+            (60, 3, 0.15, "some at odds"),
+            (100, 2, 0.15, "some at odds"),
+            (20, 10, 0.2, "some at odds"),
+        )
+    ]  # fmt: skip
+    return found
 
 
 def _failing() -> list[Trial]:

@@ -14,13 +14,17 @@ from acceptance.validity_worlds import (
 )
 from reflexarc.reflex.certificate import certify
 from reflexarc.reflex.claims import CertificateClass, claim_of
+from reflexarc.reflex.context import Context
 from reflexarc.reflex.per_task import acting, per_task
+from reflexarc.reflex.recall import RecallLearner, call_hash, salt_of
 from reflexarc.reflex.scopes import ScopedAnswers, certify_scopes
 from reflexarc.reflex.simulate import Law, Trials, World, draw, violation_rate
 from reflexarc.reflex.validation import validate
+from reflexarc.steps import Message, ToolCall
 
 DELTA = 0.1
 LEVELS = (0.02, 0.05, 0.10)
+_OUTCOMES = 4
 _OVER = 1.0001
 """Every answer is wrong so much more often than allowed: any certificate is false."""
 
@@ -95,6 +99,62 @@ def members(
         if one.threshold is not None:
             exact = certificate_class == "exact"
             violated += true_error(learned, one.threshold, exact=exact) > alpha
+    granted = sum(share > 0.0 for share in coverage)
+    return Trials(violated / repetitions, granted / repetitions, mean(coverage))
+
+
+def recalled(
+    requests: int,
+    runs: int,
+    unsure: float,
+    alpha: float,
+    repetitions: int,
+    seed: int,
+) -> Trials:
+    """Certificates of a memory, judged by leaving out one session after the other, compared with
+    what the whole memory does in further sessions. Some requests come oftener than others, `runs`
+    times on average. A share `unsure` of them is answered otherwise every second time, the others
+    always alike; at 0 all are answered otherwise slightly oftener than allowed: any certificate is
+    false. A session has one answer, so both classes are the same."""
+    random = np.random.default_rng(seed)
+    asked = [Context() for _ in range(requests)]
+    for number, context in enumerate(asked):
+        context.extend([Message("user", f"request {number}")])
+    calls = [ToolCall("", "look", {"at": at}) for at in range(_OUTCOMES)]
+    hashes = [[call_hash(salt_of(context), call.key) for call in calls] for context in asked]
+    violated, coverage = 0, list[float]()
+    for _ in range(repetitions):
+        often = random.dirichlet(np.full(requests, 2.0))
+        halves = np.where(random.random(requests) < unsure, 0.5, 0.0)
+        error = halves if unsure else np.full(requests, _OVER * alpha)
+        request = random.choice(requests, requests * runs, p=often)
+        others = random.integers(1, _OUTCOMES, len(request))
+        made = np.where(random.random(len(request)) < error[request], others, 0)
+        done: list[tuple[int, int]] = list(zip(request.tolist(), made.tolist(), strict=True))
+        learner = RecallLearner()
+        for session, (at, outcome) in enumerate(done):
+            learner.observe(asked[at], calls[outcome], session)
+        rows: list[tuple[float, bool, int]] = []
+        for session, (at, outcome) in enumerate(done):
+            found = learner.find(asked[at], session)
+            if found is not None and found.agreed:
+                rows.append((found.score, found.call != hashes[at][outcome], session))
+        score, wrong, unit = (np.array(column) for column in zip(*rows, strict=True))
+        (one,) = certify(
+            score, wrong, unit, alphas=(alpha,), delta=DELTA, unit="session",
+        )  # fmt: skip
+        coverage.append(one.n / len(request) if one.granted else 0.0)
+        if one.threshold is None:
+            continue
+        memory = learner.finish(lambda _tool, _names: True)
+        acts = errs = 0.0
+        for at, context in enumerate(asked):
+            found = memory.find(context)
+            if found is not None and found.agreed and found.score >= one.threshold:
+                usual = found.call == hashes[at][0]
+                acts += often[at]
+                errs += often[at] * (error[at] if usual else 1 - error[at] / (_OUTCOMES - 1))
+        violated += bool(errs > alpha * acts)
     granted = sum(share > 0.0 for share in coverage)
     return Trials(violated / repetitions, granted / repetitions, mean(coverage))
 

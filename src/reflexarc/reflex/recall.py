@@ -10,8 +10,10 @@ made there a tool and hashes of the values, salted by the situation: whoever doe
 said cannot try values out. A decision finds the values again among those its own context holds.
 
 How many runs must agree is not decided here: a recollection has a score, and certificates of its
-own say from which score on it may act. Those are judged on runs left out of the memory one by one
-(jackknife; a situation's memory is one run shorter than what later acts).
+own say from which score on it may act. Those are judged on sessions left out of the memory one by
+one (jackknife: Quenouille, Biometrika 43, 1956): a session that meets what exactly two others did
+stands for those to come that meet what exactly two recorded ones did. The memory that acts holds
+one session more than those that were judged; `acceptance/validity.py` tries what that does.
 """
 
 from collections import Counter, defaultdict
@@ -49,6 +51,11 @@ class Recollection(msgspec.Struct, frozen=True):
         """How far the runs agree, in (0, 1): the share of those that did this, shrunk by half a run
         each way."""
         return (self.agreeing + 0.5) / (self.runs + 1.0)
+
+    @property
+    def agreed(self) -> bool:
+        """Whether most runs did this; else nothing is recalled."""
+        return 2 * self.agreeing > self.runs
 
 
 def situation_of(context: Context) -> int:

@@ -22,7 +22,7 @@ def remembered(
 ) -> Ranking:
     """A ranking, and what most runs of this situation did on top of it; the ranking itself where
     nothing is remembered, or runs disagree."""
-    if found is None or 2 * found.agreeing <= found.runs:
+    if found is None or not found.agreed:
         return ranking
     call = recalled_call(predictor, context, found) if found.tool in offered else None
     if call is None and ranking.calls and found.tool in offered:
