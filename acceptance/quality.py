@@ -42,7 +42,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """What came of it. `certified` are the levels with a certificate; `baseline_exact`
+    """What came of it. `certified` are the levels with any certificate; `baseline_exact`
     is the share of calls the plain baseline guesses exactly, None where something is shuffled."""
 
     task: Task
@@ -70,7 +70,7 @@ def run(task: Task) -> Judged:
     return Judged(
         task=task,
         evaluation=summarise(reflex, test, found),
-        certified=tuple(c.max_error for c in reflex.card.certificates if c.threshold is not None),
+        certified=tuple(sorted({c.max_error for c in reflex.card.certificates if c.granted})),
         baseline_exact=None if task.shuffled != "nothing" else _baseline(train, test),
     )
 

@@ -101,7 +101,7 @@ def measure(lines: Lines, folder: Path) -> None:
         lines.say(f"{len(acting)} requests of as many sessions on which System 1 acts")
         lines.part("4", "Promotion", lambda: _promotion(lines, folder, upstream, acting))
         lines.part("5", "A flip", lambda: _flip(lines, folder, upstream, acting, policy))
-        lines.part("6", "Changes", lambda: _changes(lines, folder, upstream, sessions, acting))
+        lines.part("6", "Changes", lambda: _changes(lines, folder, upstream, acting))
         lines.part("7", "Rollback", lambda: _rollback(lines, folder, upstream, acting))
 
 
@@ -212,9 +212,7 @@ def _flip(
     )  # fmt: skip
 
 
-def _changes(
-    lines: Lines, folder: Path, upstream: str, sessions: Sequence[Session], acting: Sequence[bytes]
-) -> None:
+def _changes(lines: Lines, folder: Path, upstream: str, acting: Sequence[bytes]) -> None:
     def prompt(body: dict[str, Any]) -> None:
         body["messages"][0]["content"] = f"{body['messages'][0]['content']}\nBe brief and kind."
 
@@ -246,7 +244,6 @@ def _changes(
             and _acted(odd[3]) and reasons[5] == "demoted"
             and [one.by for one in state.current.scopes] == ["identity"],
         )  # fmt: skip
-    del sessions
 
 
 def _rollback(lines: Lines, folder: Path, upstream: str, acting: Sequence[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
@@ -68,9 +69,9 @@ def test_tasks_learned_from_before_are_counted_apart(stream: Stream) -> None:
 def test_nothing_later_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     learned: list[list[str]] = []
 
-    def watched(past: list[Session], **how: object) -> Reflex:
+    def watched(past: list[Session], **how: Any) -> Reflex:
         learned.append([session.id for session in past])
-        return learn(past, **how)  # type: ignore[arg-type]  # handed on as it came
+        return learn(past, **how)
 
     monkeypatch.setattr(streams, "learn", watched)
     sessions = parcels.sessions(0, 24)

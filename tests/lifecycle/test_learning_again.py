@@ -243,16 +243,53 @@ def test_sessions_are_cut_by_time() -> None:
         cut(sessions[:1])
 
 
+def _otherwise(session: Session, tool: str) -> Session:
+    """The same, but that calls of one tool go elsewhere."""
+    messages = [
+        msgspec.structs.replace(
+            message,
+            tool_calls=tuple(
+                msgspec.structs.replace(
+                    call,
+                    arguments=dict.fromkeys(call.arguments, "another"),
+                    raw=json.dumps(dict.fromkeys(call.arguments, "another")),
+                )
+                if call.name == tool
+                else call
+                for call in message.tool_calls
+            ),
+        )
+        for message in session.messages
+    ]
+    return msgspec.structs.replace(session, messages=tuple(messages))
+
+
+def test_later_sessions_speak_for_and_against_each_scope_that_acts() -> None:
+    sessions = [desk_session(number) for number in range(200)]
+    reflex = learn(sessions[:150], max_error=0.1, effects=EFFECTS)
+    held = {one.scope for one in reflex.card.acting if one.granted}
+    assert {"reads", "writes:refund_order"} <= held
+    clean = judged(reflex, None, sessions[150:], 0.1)
+    assert (clean.why_not, clean.new.refuted) == ("", ())
+    assert clean.new.answered == clean.new.right == 100  # reads alone act by themselves
+    for tool, refuted in (("get_order", ("reads",)), ("refund_order", ("writes:refund_order",))):
+        later = [_otherwise(session, tool) for session in sessions[150:]]
+        found = judged(reflex, None, later, 0.1)
+        assert found.new.refuted == refuted
+        assert f"errs more than certified for {refuted[0]}" in found.why_not
+    assert "are needed to judge it" in judged(reflex, None, sessions[150:], 0.001).why_not
+
+
 def test_what_is_wrong_later_or_worse_than_before_is_refused(
     world: tuple[Path, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reflex = Reflex.from_bytes(world[1])
     for new, old, wanted in (
-        (Later(19, 19, 0.1), None, "are needed to judge it"),
-        (Later(40, 30, 50.0), None, "10 of its 40 later answers were wrong"),
-        (Later(40, 39, 0.5), Later(60, 59, 0.5), "the one in use 59"),
-        (Later(40, 39, 0.5), Later(60, 40, 99.0), ""),
-        (Later(40, 39, 0.5), Later(20, 20, 0.5), ""),
+        (Later(19, 19), None, "are needed to judge it"),
+        (Later(40, 30, ("reads",)), None, "10 of its 40 later answers were wrong"),
+        (Later(40, 39), Later(60, 59), "the one in use 59"),
+        (Later(40, 39), Later(60, 40, ("reads",)), ""),
+        (Later(40, 39), Later(20, 20), ""),
     ):
         both = iter([new] if old is None else [new, old])
         monkeypatch.setattr("reflexarc.lifecycle.later._later", lambda *_, both=both: next(both))

@@ -1,13 +1,17 @@
 """An explanation of a call that was recalled says from how many runs, and what else there was."""
 
+from collections.abc import Collection
+
 import msgspec
+import numpy as np
 import pytest
 
-from reflexarc.reflex import Reflex, learn
+from reflexarc.reflex import Context, Reflex, learn
 from reflexarc.reflex.choice import FEATURES
 from reflexarc.reflex.explain import explain
 from reflexarc.reflex.explain_choice import FIT
 from reflexarc.reflex.feature_words import fit_words
+from reflexarc.reflex.predictor import Ranking
 from reflexarc.steps import Message, Session, ToolCall
 from tests.reflex import parcels
 from tests.reflex.test_recurring_work import PROMPT, TOOLS, run
@@ -43,6 +47,26 @@ def test_a_recalled_call_says_how_many_runs_agree(house: Reflex) -> None:
     assert argument.chosen is not None
     assert argument.chosen.value == decision.arguments["name"]
     assert found.why_sure.compared_with == 0  # no forest was asked how sure it is
+
+
+def test_a_recalled_tool_is_compared_with_another(
+    house: Reflex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the forests take something else for likelier than what was recalled."""
+    ranked = Reflex.rank
+
+    def doubting(reflex: Reflex, context: Context, offered: Collection[str]) -> Ranking:
+        found = ranked(reflex, context, offered)
+        return Ranking(found.calls, found.classes, np.array([0.9, 0.1]), found.recalled)
+
+    monkeypatch.setattr(Reflex, "rank", doubting)
+    found = explain(house, run(3, 9), 0, others=[run(5, 9)])
+    assert found.recalled is not None
+    assert found.recalled.used
+    assert found.verdict == "get_state"
+    assert found.over is not None
+    assert (found.over.tool, found.over.probability) == (None, 0.9)
+    assert found.why_tool.lead < 0.0
 
 
 def test_runs_that_went_on_otherwise_are_a_gate(house: Reflex) -> None:

@@ -105,6 +105,28 @@ def test_no_value_of_a_task_stands_in_a_form(predictor: Predictor) -> None:
                         assert value not in text
 
 
+def test_texts_that_would_not_be_taken_apart_again_are_holes_as_a_whole() -> None:
+    """A day that a name adjoins, a credential with delimiters: what is learned can be loaded."""
+    sessions = [
+        _with_header(session, "Authorization", f"Basic {at}x/y{at}==")
+        for at, session in enumerate(LEARNED)
+    ]
+    sessions = [
+        _with_body(session, {"file": f"logs/2027-03-{at % 28 + 1:02d}.csv"})
+        for at, session in enumerate(sessions)
+    ]
+    learned = learn(sessions)
+    assert Reflex.from_bytes(learned.to_bytes()).to_bytes() == learned.to_bytes()
+    leaves = {
+        leaf.path: leaf
+        for form in learned.members[0].predictor.sources.tools[0].forms
+        for leaf in form.leaves
+    }
+    assert leaves["body", "file"].parts == (None,)
+    assert leaves["headers", "Authorization"].parts == (None,)
+    assert leaves["method",].value in ("GET", "POST")
+
+
 def test_what_three_tasks_say_is_kept_unless_it_is_secret() -> None:
     sessions = [_with_body(session, {"note": "gentle"}) for session in LEARNED[:4]]
     sessions = [_with_header(session, "X-Api-Key", "kk-same-for-all-77") for session in sessions]
@@ -185,6 +207,8 @@ EDITS: dict[str, Edit] = {
     "parts that do not compose": lambda tool: _form(tool)["leaves"][-1].update(
         parts=["https", "://", None]
     ),
+    "a text longer than any that is learned": lambda tool: _literal(tool).update(value="x" * 201),
+    "an object for one value": lambda tool: _literal(tool).update(value={"x": 1}),
     "a hole that may be left out": lambda tool: [
         hole.update(absent_share=0.5) for hole in tool["holes"]
     ],
@@ -200,6 +224,10 @@ EDITS: dict[str, Edit] = {
 
 def _form(tool: Mapping[str, Any]) -> dict[str, Any]:
     return next(form for form in tool["forms"] if len(form["holes"]) > 1)
+
+
+def _literal(tool: Mapping[str, Any]) -> dict[str, Any]:
+    return next(leaf for leaf in _form(tool)["leaves"] if not leaf["parts"])
 
 
 @pytest.mark.parametrize("name", EDITS)

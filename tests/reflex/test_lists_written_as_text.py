@@ -1,6 +1,7 @@
 """Some agents write lists as text: they are read as lists, and written as those agents write."""
 
 import json
+import warnings
 
 import pytest
 
@@ -42,6 +43,18 @@ def test_a_list_is_read_and_written_again(text: str, values: list[object], form:
 )  # fmt: skip
 def test_what_is_no_plain_list_stays_text(text: str) -> None:
     assert as_list(text) == (text, "list")
+
+
+@pytest.mark.parametrize(
+    "text", ["['C:\\d']", "[1 is 1]", "[1if 1else 2]", "['\\ud800']", "[-" * 9]
+)
+def test_what_no_agent_writes_is_not_given_to_the_parser(text: str) -> None:
+    """It would warn on the console, in words of the conversation; or give half a character, which
+    cannot be sent."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert as_list(text) == (text, "list")
+    assert warned == []
 
 
 def test_the_form_is_that_of_most_tasks_under_the_prompt() -> None:

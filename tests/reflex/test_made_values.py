@@ -1,16 +1,20 @@
 """Values made of a user's words, choices of schemas: learned patterns, and nothing of one task."""
 
 import random
+from typing import Any
 
+import msgspec
+
+from reflexarc.reflex.context import Context
 from reflexarc.reflex.fit import fit_predictor
-from reflexarc.reflex.made_values import KIND
+from reflexarc.reflex.made_values import KIND, made_entries
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.schema_choices import schema_choices
 from reflexarc.steps import Message, Session, ToolCall, ToolSpec, call_key
 
-SCHEMA = {"type": "object", "properties": {"room": {"type": "string"}, "size": {
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"room": {"type": "string"}, "size": {
     "type": "string", "enum": ["small", "medium", "grand"],
 }}}  # fmt: skip
 TOOLS = (ToolSpec("open_room", "Opens a room.", SCHEMA),)
@@ -72,6 +76,30 @@ def test_a_choice_never_taken_is_still_a_candidate() -> None:
         "small": True, "medium": True, "grand": False,
     }  # fmt: skip
     assert [one.value for one in predictor.sources.constants(size, without="t1")][-1] == "grand"
+
+
+def test_choices_of_one_task_are_its_own() -> None:
+    """Some schemas list what one user has: that is kept of no task, nor of two."""
+    schema = {"type": "object", "properties": {**SCHEMA["properties"], "size": {
+        "type": "string", "enum": ["small", "medium", "grand", "the quibbled nook"],
+    }}}  # fmt: skip
+    tools = (ToolSpec("open_room", "Opens a room.", schema),)
+    runs = [session(number) for number in range(40)]
+    runs += [
+        msgspec.structs.replace(session(77 + at % 2), id=f"r{at}", tools=tools) for at in range(6)
+    ]
+    [size] = [one for one in learned(runs).sources.tools[0].arguments if one.name == "size"]
+    assert sorted(one.value for one in size.constants) == ["grand", "medium", "small"]
+    runs += [msgspec.structs.replace(session(79), id="third", tools=tools)]
+    [size] = [one for one in learned(runs).sources.tools[0].arguments if one.name == "size"]
+    assert "the quibbled nook" in [one.value for one in size.constants]
+
+
+def test_a_pattern_longer_than_any_that_is_learned_makes_nothing() -> None:
+    context = Context()
+    context.extend([Message("user", "Kofi")])
+    assert [one.value for one in made_entries(context, f"{KIND}small:{{}}@hall")] == ["kofi@hall"]
+    assert made_entries(context, f"{KIND}small:{{}}@{'h' * 200}") == []
 
 
 def test_choices_are_read_from_descriptions() -> None:

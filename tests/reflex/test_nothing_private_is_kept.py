@@ -7,10 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from reflexarc.provenance.words import shape
 from reflexarc.reflex import Reflex, learn
+from reflexarc.reflex.fit import fit_predictor
+from reflexarc.reflex.private import Private
 from reflexarc.reflex.scan import scan_patterns, scan_values
 from reflexarc.reflex.sensitive import personal_field, sensitive
-from reflexarc.steps import Message, Session, ToolCall
+from reflexarc.steps import Message, Session, ToolCall, ToolSpec
 from tests.reflex import parcels
 
 PLANTED = {
@@ -84,6 +87,26 @@ def test_what_is_no_secret_is_still_learned(artifact: Path) -> None:
     assert constants["refund_order", "reason"] == ["lost"]
     assert constants["refund_order", "token"] == []
     assert constants["refund_order", "contact"] == []
+
+
+@pytest.mark.parametrize("name", ["Иванов", "Ödön", "田中"])
+def test_a_name_in_any_script_is_no_shape(name: str) -> None:
+    """A shape names a slot: were letters kept in it, the artifact would hold the name."""
+    tools = (ToolSpec("find_guest", "Finds a guest."),)
+
+    def session(task: str, trial: int, guest: str) -> Session:
+        call = ToolCall("c", "find_guest", {"guest": guest}, json.dumps({"guest": guest}))
+        messages = (
+            Message("user", f"{guest} ?"), Message("assistant", tool_calls=(call,)),
+            Message("tool", f"room of {guest} {trial}", tool_call_id="c"),
+        )  # fmt: skip
+        return Session(f"{task}-{trial}", task, tools, messages)
+
+    sessions = [session("one", trial, name) for trial in range(6)]
+    sessions += [session(f"t{at}", 0, f"guest{at}") for at in range(12)]
+    predictor = fit_predictor(sessions, (), Private(sessions))
+    assert name not in msgspec.json.encode(predictor.sources.tools).decode()
+    assert shape(name).strip("Aa") == ""
 
 
 def test_a_model_that_may_not_be_named_lets_no_other_pass(artifact: Path) -> None:

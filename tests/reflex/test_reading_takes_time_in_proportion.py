@@ -1,5 +1,6 @@
 """No text, however odd, costs more than its length: counted in work, not in seconds."""
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -7,9 +8,31 @@ from typing import Any
 
 import pytest
 
-from reflexarc.provenance import Origin, mentions, output_entries, spans, stems, times, words
+from reflexarc.provenance import (
+    Origin,
+    mentions,
+    output_entries,
+    parts,
+    spans,
+    stems,
+    times,
+    words,
+)
 from reflexarc.provenance import outputs as outputs_module
-from reflexarc.reflex import Context, choice, cues, injection, looks, prompts, sensitive
+from reflexarc.reflex import (
+    Context,
+    choice,
+    cues,
+    injection,
+    looks,
+    prompts,
+    said,
+    schema_choices,
+    sensitive,
+    trail,
+    written,
+)
+from reflexarc.reflex import context as context_module
 from reflexarc.steps import Message
 
 ODD = (
@@ -38,8 +61,9 @@ ODD = (
 
 
 def patterns() -> Iterable[tuple[str, re.Pattern[str]]]:
-    of_text = (words, spans, outputs_module, mentions, stems, times)
-    for module in (*of_text, prompts, looks, injection, sensitive, choice, cues):
+    of_text = (words, spans, outputs_module, mentions, stems, times, parts)
+    of_talk = (prompts, looks, injection, sensitive, choice, cues, said, trail, context_module)
+    for module in (*of_text, *of_talk, schema_choices, written):
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
                 yield f"{module.__name__}.{name}", value
@@ -95,6 +119,14 @@ def test_the_entries_of_a_result_are_bounded(text: str) -> None:
     assert 1_000 <= len(found.entries) <= 1_500
     assert len(found.objects) <= 200
     assert all(len(entry.record.text) <= 1_000 for entry in found.entries)
+
+
+def test_parts_of_values_are_bounded_too() -> None:
+    """Each of 1,500 texts may name twenty things."""
+    rows = [" ".join(f"x{row}-{at}" for at in range(20)) for row in range(1_500)]
+    context = Context()
+    context.extend([Message("tool", json.dumps(rows))])
+    assert 2_900 <= len(context.entries) <= 3_100
 
 
 def test_deep_results_are_read_as_text() -> None:

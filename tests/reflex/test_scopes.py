@@ -6,6 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from reflexarc.reflex.certificate import Certificate
+from reflexarc.reflex.claims import CertificateClass
 from reflexarc.reflex.per_task import acting
 from reflexarc.reflex.scopes import (
     RECALLED,
@@ -13,7 +15,6 @@ from reflexarc.reflex.scopes import (
     Granted,
     Origin,
     ScopedAnswers,
-    certificate_for,
     certify_scopes,
     parent_scope,
     scopes_apart,
@@ -40,6 +41,18 @@ def drawn(
         tool=tool,
         tools=TOOLS,
     )
+
+
+def certificate_for(
+    held: Iterable[Certificate],
+    origin: Origin,
+    effect: Acting,
+    tool: str,
+    max_error: float,
+    certificate_class: CertificateClass = "model-based",
+) -> Certificate | None:
+    granted = Granted(held, certificate_class)
+    return granted.within(granted.scope(origin, effect, tool), max_error)
 
 
 def names(judged: ScopedAnswers) -> list[str]:

@@ -6,32 +6,35 @@ there as they do in production. The artifact that was judged is the one that act
 again with the later sessions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
 
-from reflexarc.lifecycle.betting import Evidence
-from reflexarc.lifecycle.clusters import Clusters
 from reflexarc.reflex import Reflex
-from reflexarc.reflex.evaluation import level_name, outcomes
+from reflexarc.reflex.certificate import Certificate
+from reflexarc.reflex.evaluation import Outcome, level_name, outcomes
+from reflexarc.reflex.outcome import with_writes
+from reflexarc.reflex.scopes import ScopedAnswers
+from reflexarc.reflex.validation import validate
 from reflexarc.steps import Session
 from reflexarc.steps.errors import LearnError
 
 LATER_SHARE = 0.25
 MIN_LATER = 20
 """Later answers a new artifact must have given for anything to be said of it."""
-REFUTED = 10.0
-"""Odds against the certified error from which a new artifact is refused: one that keeps it is
-refused one time in ten at most."""
+DELTA = 0.1
+"""A new artifact that keeps all its certificates is refused one time in ten at most."""
 
 
 class Later(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an artifact would have answered in later sessions under its bound: `answered` calls,
-    `right` of them; `against`: the odds that it errs more than it may."""
+    `right` of them; `refuted`: the scopes, those of writes among them, whose certificates these
+    sessions speak against."""
 
     answered: int
     right: int
-    against: float
+    refuted: tuple[str, ...] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,35 +66,57 @@ def judged(new: Reflex, old: Reflex | None, later: Sequence[Session], max_error:
             f"it would have answered {found.answered} calls of {len(later)} later sessions, and "
             f"{MIN_LATER} are needed to judge it"
         )
-    elif found.against >= REFUTED:
+    elif found.refuted:
         why_not = (
-            f"{found.answered - found.right} of its {found.answered} later answers were wrong: the "
-            f"odds that it errs more than {max_error:.0%} are {min(found.against, 1e12):.3g} to 1"
+            f"it errs more than certified for {', '.join(found.refuted)}; "
+            f"{found.answered - found.right} of its {found.answered} later answers were wrong"
         )
-    elif before is not None and before.against < REFUTED and before.right > found.right:
+    elif before is not None and not before.refuted and before.right > found.right:
         why_not = f"it answered {found.right} later calls rightly, the one in use {before.right}"
     return Verdict(len(later), found, before, why_not)
 
 
 def _later(reflex: Reflex, later: Sequence[Session], max_error: float) -> Later:
-    level = _level(reflex, max_error)
-    evidence, clusters = Evidence(), Clusters()
-    right = answered = 0
-    for one in outcomes(reflex, later):
-        if level is None or not one.acted.get(level):
-            continue
-        answered += 1
-        right += one.exact
-        null = clusters.null(one.session.encode(), "later", max_error, wrong=not one.exact)
-        evidence = evidence.after(wrong=not one.exact, null=null, share=1.0)
-    return Later(answered, right, evidence.against)
+    held = _held(reflex, max_error)
+    if not held:
+        return Later(0, 0)
+    level = level_name(max(one.max_error for one in held))
+    found = list(outcomes(reflex, later))
+    acted = [one for one in found if one.acted.get(level)]
+    might = (one for one in found if one.acted.get(level) or one.acted.get(with_writes(level)))
+    judged = validate(held, _answers(reflex, might), DELTA / len(held))
+    refuted = tuple(one.scope for one in judged if one.verdict == "refuted")
+    return Later(len(acted), sum(one.exact for one in acted), refuted)
 
 
-def _level(reflex: Reflex, max_error: float) -> str | None:
-    """The level whose answers a gateway would give under this bound."""
-    levels = [
-        one.max_error
-        for one in reflex.card.reads
-        if one.threshold is not None and one.max_error <= max_error
-    ]
-    return level_name(max(levels)) if levels else None
+def _held(reflex: Reflex, max_error: float) -> list[Certificate]:
+    """The certificate of each scope that a gateway would act under within this bound."""
+    found: dict[str, Certificate] = {}
+    for one in reflex.card.acting:
+        best = found.get(one.scope)
+        if one.granted and one.max_error <= max_error:
+            found[one.scope] = one if best is None or best.max_error < one.max_error else best
+    return list(found.values())
+
+
+def _answers(reflex: Reflex, acted: Iterable[Outcome]) -> ScopedAnswers:
+    """As certificates are judged on them: the unit of what is recalled is the session."""
+    tools: dict[str, int] = {}
+    units: dict[tuple[bool, str], int] = {}
+    rows: list[tuple[float, bool, int, bool, bool, int]] = []
+    for one in acted:
+        recalled, tool = one.decision.scope.startswith("recalled"), one.proposed_tool or ""
+        unit = (recalled, one.session if recalled else one.task)
+        rows.append((
+            one.decision.confidence, not one.exact, units.setdefault(unit, len(units)), recalled,
+            reflex.effects.get(tool, "write") != "read", tools.setdefault(tool, len(tools)),
+        ))  # fmt: skip
+    return ScopedAnswers(
+        score=np.array([row[0] for row in rows], np.float64),
+        wrong=np.array([row[1] for row in rows], np.bool_),
+        task=np.array([row[2] for row in rows], np.int64),
+        recalled=np.array([row[3] for row in rows], np.bool_),
+        write=np.array([row[4] for row in rows], np.bool_),
+        tool=np.array([row[5] for row in rows], np.int64),
+        tools=tuple(tools),
+    )

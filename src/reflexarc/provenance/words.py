@@ -37,7 +37,8 @@ def tokens(text: str, limit: int) -> list[str]:
 
 def shape(token: str) -> str:
     """The kind of a token: runs of capitals become A, of small letters a, digits 9s (six at most);
-    what goes from letters to digits and back, as ids that are drawn do, becomes X or x.
+    what goes from letters to digits and back, as ids that are drawn do, becomes X or x. Letters of
+    every script are letters.
 
     >>> shape("#W2378156"), shape("2024-05-16"), shape("yusuf_rossi_9620"), shape("rq-57f8b495")
     ('#A999999', '9999-99-99', 'a_a_9999', 'a-x')
@@ -58,6 +59,14 @@ def _shape(token: str) -> str:
 
 
 def _runs(token: str) -> str:
+    if not token.isascii():
+        # Letters of every script stand for any: a shape names a slot, and must not hold a name.
+        token = "".join(
+            [
+                sign if sign.isdecimal() or not sign.isalnum() else "A" if sign.isupper() else "a"
+                for sign in token
+            ]
+        )
     token = _LOWER.sub("a", _UPPER.sub("A", token))
     return _DIGITS.sub(lambda run: "9" * min(len(run.group()), 6), token)
 

@@ -96,10 +96,6 @@ class _Pool:
         self.candidates: list[Candidate] = []
         self._by_text: dict[str, Candidate] = {}
 
-    @property
-    def full(self) -> bool:
-        return len(self.candidates) >= self.limit
-
     def add(
         self, value: Any, made: int, slot: int, entry: Entry | None, text: str | None = None
     ) -> Candidate | None:

@@ -148,14 +148,14 @@ class ToolFit:
         """(tools, features)."""
         look = evidence or self._evidence
         said = self._said(context, look)
-        since = _calls_since_user(context)
+        since = context.called_since_user
         called = np.zeros(len(self.tools), dtype=np.float32)
         done = np.zeros(len(said.parts), dtype=np.bool_)
         reached = -1.0
-        for name in since:
+        for name, times in since.items():
             at = self._at.get(name)
             if at is not None:
-                called[at] += 1
+                called[at] = times
                 done[said.best_part[at]] = True
                 reached = max(reached, float(said.place[at]))
         if done.all():
@@ -183,7 +183,7 @@ class ToolFit:
         for at, column in zip(_OTHERS, others, strict=True):
             rows[at] = column
         rows[_COLUMN["parts"]] = len(said.parts)
-        rows[_COLUMN["calls_since_user"]] = len(since)
+        rows[_COLUMN["calls_since_user"]] = context.calls_since_user
         rows[-2:] = _UNCOUNTED
         if counts:
             rows[-2:, : len(counts)] = np.array(counts, dtype=np.float32).T
@@ -268,16 +268,6 @@ _OTHERS = tuple(
         "last_event", "last_events", "shown", "agent_text", "prior",
     )
 )  # fmt: skip
-
-
-def _calls_since_user(context: Context) -> list[str]:
-    calls: list[str] = []
-    for symbol in reversed(context.symbols):
-        if symbol == "U":
-            break
-        if symbol.startswith("C:"):
-            calls.append(symbol[2:])
-    return calls
 
 
 def offered_mask(tools: Sequence[str], offered: Collection[str]) -> NDArray[np.bool_]:

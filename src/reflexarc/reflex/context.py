@@ -46,6 +46,8 @@ _FAULT = re.compile(
 )
 _TAIL = 1500
 _TOLD_WITHIN = 200
+_MAX_PARTS = 1_500
+_NONE: frozenset[str] = frozenset()
 
 
 class Objects:
@@ -108,6 +110,7 @@ class Context:
         self.user_words: set[str] = set()
         self.user_turns = 0
         self.calls_since_user = 0
+        self.called_since_user: Counter[str] = Counter()
         self.output_text = ""
         self.output_words: frozenset[str] = frozenset()
         self.names_in_output = 0
@@ -127,9 +130,8 @@ class Context:
         self.cued: tuple[object, dict[tuple[int, Entry, str], tuple[float, ...]]] = (
             None, {},
         )  # fmt: skip
-        # How many values stand in some slots, how many of them were not used yet as an argument,
-        # with the sizes of all that was counted.
-        self.known_sizes: dict[
+        # What `available` counted, with the sizes of all that it counted.
+        self._available: dict[
             tuple[str, str, tuple[str, ...]], tuple[tuple[int, ...], tuple[int, int]]
         ] = {}
         # What the user's newest message says of tools: by whom, of which turn, and itself.
@@ -183,6 +185,22 @@ class Context:
             self._distinct[slot] = (len(entries), values)
         return values
 
+    def available(self, tool: str, argument: str, slots: tuple[str, ...]) -> tuple[int, int]:
+        """How many distinct values stand in some slots, and how many of them were not given yet as
+        this argument; counted again only where there are more of either."""
+        used = self.used.get((tool, argument), _NONE)
+        # Both only grow: while their sizes stay, so does what is not used yet.
+        sizes = (*[len(self.slots.get(slot, ())) for slot in slots], len(used))
+        key = (tool, argument, slots)
+        before = self._available.get(key)
+        if before is None or before[0] != sizes:
+            values = self.distinct(slots[0])
+            if len(slots) > 1:
+                values = values.union(*[self.distinct(slot) for slot in slots[1:]])
+            unused = len(values - used) if used else len(values)
+            before = self._available[key] = (sizes, (len(values), unused))
+        return before[1]
+
     def _append(self, message: Message) -> None:
         self.opaque = self.opaque or message.opaque or message.thinking
         match message.role:
@@ -215,6 +233,7 @@ class Context:
         self.user_turns += 1
         self.seen.append(Seen(USER, text))
         self.calls_since_user = 0
+        self.called_since_user.clear()
         self.unanswered_calls = 0  # whatever is missing, the conversation went on without it
         self.symbols.append("U")
         self.log.append(Event("U", None, "", text))
@@ -252,6 +271,7 @@ class Context:
         self._waiting.setdefault(call.name, deque()).append(call)
         self.tool_counts[call.name] += 1
         self.calls_since_user += 1
+        self.called_since_user[call.name] += 1
         self.unanswered_calls += 1
         self.last_call = call
         origin = self._origin("earlier_call", call.raw)
@@ -337,13 +357,15 @@ class Context:
 
     def _add(self, entries: Iterable[Entry]) -> None:
         slots, every = self.slots, self.entries
+        parted = 0
         for entry in entries:
             slots[entry.slot].append(entry)
             every.append(entry)
-            if type(entry.value) is str:
+            if type(entry.value) is str and parted < _MAX_PARTS:
                 for part in part_entries(entry):
                     slots[part.slot].append(part)
                     every.append(part)
+                    parted += 1
 
     def _add_one(self, entry: Entry) -> None:
         self._add((entry,))

@@ -186,9 +186,13 @@ def _find(session: Session, step: int, call: int) -> tuple[Context, Item, int]:
 
 
 def _two_likeliest(ranking: Ranking) -> tuple[int, int | None]:
+    """The verdict's class, which is not the likeliest where it was recalled, and the likeliest
+    other; None where there is no other, or nothing to compare it with."""
     order = [int(at) for at in np.argsort(-ranking.probabilities, kind="stable")]
-    possible = [at for at in order if ranking.probabilities[at] > 0.0]
-    return order[0], possible[1] if len(possible) > 1 else None
+    recalled = ranking.recalled
+    verdict = order[0] if recalled is None else ranking.classes.index(recalled.tool or "")
+    others = [at for at in order if at != verdict and ranking.probabilities[at] > 0.0]
+    return verdict, others[0] if others and ranking.probabilities[verdict] > 0.0 else None
 
 
 def _chance(ranking: Ranking, at: int) -> Chance:

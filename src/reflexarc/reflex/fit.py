@@ -30,7 +30,7 @@ from reflexarc.reflex.identity import offered_tools
 from reflexarc.reflex.predictor import Predictor, filling_order
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
-from reflexarc.reflex.schema_choices import schema_choices
+from reflexarc.reflex.schema_choices import common_choices
 from reflexarc.reflex.source_learning import SourceLearner
 from reflexarc.reflex.sources import Argument, Sources
 from reflexarc.reflex.trail import OPEN, MoveLearner
@@ -123,8 +123,8 @@ class Fit:
         self._thinking = thinking
         self._counts = counts
         self._specs = {tool.name: tool for session in sessions for tool in session.tools}
-        choices = {name: schema_choices(spec) for name, spec in self._specs.items()}
-        self._sources = SourceLearner(private, choices, learn_forms(sessions, thinking, private))
+        forms = learn_forms(sessions, thinking, private)
+        self._sources = SourceLearner(private, common_choices(sessions), forms)
         self._vocabulary = VocabularyLearner(private)
         self._cues = CueLearner()
         self._items = 0

@@ -3,8 +3,17 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from reflexarc.provenance.parts import text_parts
-from reflexarc.reflex.forms import MAX_FORMS, MAX_HOLES, MAX_LEAVES, MAX_LEVELS, Form, Leaf
+from reflexarc.provenance.words import plain_text
+from reflexarc.reflex.forms import (
+    LONGEST_LITERAL,
+    MAX_FORMS,
+    MAX_HOLES,
+    MAX_LEAVES,
+    MAX_LEVELS,
+    Form,
+    Leaf,
+    composes,
+)
 from reflexarc.reflex.sources import Argument, Tool
 from reflexarc.reflex.trail import MAX_MOVES, OPEN
 
@@ -51,8 +60,17 @@ def _faults(form: Form, holes: Sequence[Argument]) -> Iterator[str]:
     if not 0 <= form.calls < _MAX_CALLS or not 0 <= form.tasks < _MAX_CALLS:
         yield "a form seen a number of times that cannot be"
     for leaf in form.leaves:
-        if not _composes(leaf):
+        if not composes(leaf.parts):
             yield "a text of a form that would not be taken apart as it is put together"
+        if type(leaf.value) in (dict, list) and leaf.value not in ({}, []):
+            yield "a form that says an object or a list as one value"
+        elif any(len(text) > LONGEST_LITERAL for text in _literals(leaf)):
+            yield "a form that says a longer text than is learned"
+
+
+def _literals(leaf: Leaf) -> Iterator[str]:
+    yield plain_text(leaf.value)
+    yield from (part for part in leaf.parts if part is not None)
 
 
 def _hole_faults(form: Form, holes: Sequence[Argument]) -> Iterator[str]:
@@ -68,10 +86,3 @@ def _hole_faults(form: Form, holes: Sequence[Argument]) -> Iterator[str]:
             holes[at].kind == "string" and all(isinstance(value, str) for value in constants)
         ):
             yield "a hole of a text that takes what is no text"
-
-
-def _composes(leaf: Leaf) -> bool:
-    if not leaf.parts or leaf.parts == (None,):
-        return True
-    text = "".join("x" if part is None else part for part in leaf.parts)
-    return len(text_parts(text)) == len(leaf.parts)

@@ -11,7 +11,17 @@ from typing import Any
 
 from reflexarc.provenance.parts import delimiter, names_one, text_parts
 from reflexarc.provenance.words import plain_text
-from reflexarc.reflex.forms import MAX_FORMS, MAX_HOLES, Form, FormIndex, Leaf, Path, leaves_of
+from reflexarc.reflex.forms import (
+    LONGEST_LITERAL,
+    MAX_FORMS,
+    MAX_HOLES,
+    Form,
+    FormIndex,
+    Leaf,
+    Path,
+    composes,
+    leaves_of,
+)
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.sensitive import MIN_TASKS, personal_field
 from reflexarc.steps import Session, ToolCall, decision_items
@@ -23,7 +33,6 @@ _FILLED_SHARE = 0.5
 _OWN_CALLS = 12
 """A form seen so often has holes of its own; rarer forms share those of the same place."""
 _MAX_OPENED = 16
-_LONGEST_LITERAL = 200
 _CREDENTIALS = frozenset(("authorization", "bearer", "basic", "cookie", "apikey", "credential"))
 
 
@@ -131,7 +140,17 @@ class _Sightings:
         self._forms: dict[Hashable, tuple[Leaf, ...]] = {}
 
     def add(self, form: tuple[Leaf, ...], task: str) -> None:
-        key = tuple((leaf.path, leaf.parts, _typed(leaf.value)) for leaf in form)
+        self._add(_keys(form), task, form)
+
+    def add_opened(self, form: tuple[Leaf, ...], keys: tuple[Hashable, ...], task: str) -> None:
+        """Every form that has one more hole for a leaf of this one; `keys` are `_keys(form)`."""
+        for at, leaf in enumerate(form):
+            if leaf.parts != (None,):
+                hole = (Leaf(leaf.path, (None,)),)
+                opened = (*keys[:at], *_keys(hole), *keys[at + 1 :])
+                self._add(opened, task, form[:at] + hole + form[at + 1 :])
+
+    def _add(self, key: tuple[Hashable, ...], task: str, form: tuple[Leaf, ...]) -> None:
         self._forms[key] = form
         self._counts[key] += 1
         self._tasks[key].add(task)
@@ -196,26 +215,24 @@ class _ToolForms:
         """Forms for the calls that have none so far: one leaf of theirs made a hole, so that
         enough of them are alike. The form that takes in most calls first."""
         index = FormIndex([Form(leaves, (), 0, 0) for leaves in kept])
-        rest = [
-            (leaves, task)
-            for leaves, task in self._calls
-            if index.find_leaves(leaves) is None and all(self._may_name(path) for path, _ in leaves)
-        ]
+        rest: list[tuple[list[tuple[Path, Any]], tuple[Leaf, ...], tuple[Hashable, ...], str]] = []
+        for leaves, task in self._calls:
+            if index.find_leaves(leaves) is None and all(
+                self._may_name(path) for path, _ in leaves
+            ):
+                form = tuple(self._leaf(path, value) for path, value in leaves)
+                rest.append((leaves, form, _keys(form), task))
         opened: list[tuple[Leaf, ...]] = []
         while rest and len(opened) < _MAX_OPENED and len(kept) + len(opened) < MAX_FORMS:
             wider = _Sightings()
-            for leaves, task in rest:
-                form = tuple(self._leaf(path, value) for path, value in leaves)
-                for at, leaf in enumerate(form):
-                    if leaf.parts != (None,):
-                        hole = Leaf(leaf.path, (None,))
-                        wider.add((*form[:at], hole, *form[at + 1 :]), task)
+            for _, form, keys, task in rest:
+                wider.add_opened(form, keys, task)
             best = next(iter(wider.frequent()), None)
             if best is None:
                 break
             opened.append(best)
             one = FormIndex([Form(best, (), 0, 0)])
-            rest = [pair for pair in rest if one.find_leaves(pair[0]) is None]
+            rest = [call for call in rest if one.find_leaves(call[0]) is None]
         return opened
 
     def _leaf(self, path: Path, value: Any) -> Leaf:
@@ -236,14 +253,15 @@ class _ToolForms:
     def _parted(
         self, path: Path, value: Any, only: tuple[str, ...] | None
     ) -> tuple[str | None, ...]:
-        """The parts of a text with holes; a hole of the whole where that says nothing."""
+        """The parts of a text with holes; a hole of the whole where that says nothing, or where the
+        parts would not be found again (`2027-03-12.csv`: a day, and what adjoins it)."""
         if not isinstance(value, str):
             return (None,)
         parts: list[str | None] = [
             part if self._kept_part(path, part, only) else None for part in text_parts(value)
         ]
         says = any(part is not None and len(part) > 1 for part in parts)
-        return tuple(parts) if says and None in parts else (None,)
+        return tuple(parts) if says and None in parts and composes(parts) else (None,)
 
     def _kept_part(self, path: Path, part: str, only: tuple[str, ...] | None) -> bool:
         if only is not None:
@@ -259,7 +277,7 @@ class _ToolForms:
     def _may_keep(self, value: Any) -> bool:
         text = plain_text(value)
         if text not in self._refused:
-            self._refused[text] = len(text) > _LONGEST_LITERAL or self._private.value(value)
+            self._refused[text] = len(text) > LONGEST_LITERAL or self._private.value(value)
         return not self._refused[text]
 
     def _may_name(self, path: Path) -> bool:
@@ -290,6 +308,11 @@ def holes_of(leaves: tuple[Leaf, ...]) -> Iterator[tuple[str, bool, bool]]:
                 yield name, secret, len(leaf.parts) > 1
             elif not delimiter(part):
                 before = part
+
+
+def _keys(form: tuple[Leaf, ...]) -> tuple[Hashable, ...]:
+    """What tells a form from others: true is no 1."""
+    return tuple((leaf.path, leaf.parts, _typed(leaf.value)) for leaf in form)
 
 
 def _typed(value: Any) -> str:

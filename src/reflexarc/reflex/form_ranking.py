@@ -158,14 +158,11 @@ class FormFeatures:
         there; -1 where there are no holes."""
         found = np.full((len(self._places) + 1, 2), 99.0)
         for (name, slots), at in self._places.items():
-            used = context.used.get((self._tool.name, name))
-            known = unused = 0
-            for slot in slots:
-                values = context.distinct(slot)
-                if values:
-                    known = max(known, len(values))
-                    unused = max(unused, len(values - used) if used else len(values))
-            found[at] = known, unused
+            each = [context.available(self._tool.name, name, (slot,)) for slot in slots]
+            found[at] = (
+                max([known for known, _ in each], default=0),
+                max([unused for _, unused in each], default=0),
+            )
         fewest = found[self._holes].min(axis=1)
         fewest[self._no_holes] = -1.0
         return fewest

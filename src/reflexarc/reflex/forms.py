@@ -22,6 +22,9 @@ MAX_HOLES = 24
 MAX_LEVELS = 6
 """A path of keys is one longer at most."""
 
+LONGEST_LITERAL = 200
+"""Characters of what a form says at one place."""
+
 Path = tuple[str, ...]
 Part = str | None
 
@@ -49,6 +52,15 @@ class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     holes: tuple[int, ...]
     calls: int
     tasks: int
+
+
+def composes(parts: Sequence[Part]) -> bool:
+    """Whether a text of these parts is taken apart as it is put together, whatever letters stand in
+    its holes."""
+    if not parts or tuple(parts) == (None,):
+        return True
+    text = "".join("x" if part is None else part for part in parts)
+    return len(text_parts(text)) == len(parts)
 
 
 def leaves_of(arguments: Mapping[str, Any]) -> list[tuple[Path, Any]] | None:

@@ -26,7 +26,6 @@ _RECENT = (
     "assistant_asks", "assistant_confirms", "assistant_yes", "tools_called",
 )  # fmt: skip
 """The columns of `HistoryFeatures._recent` after the lags."""
-_NONE: frozenset[str] = frozenset()
 FIELDS = ("user", "assistant", "output", "events")
 
 
@@ -168,25 +167,10 @@ class HistoryFeatures:
 
     def counts(self, context: Context) -> list[tuple[int, int]]:
         """Known and unused values of the first argument of each counted tool."""
-        found: list[tuple[int, int]] = []
-        known_sizes = context.known_sizes
-        for name, argument, slots in self._tools:
-            if argument is None or not slots:
-                found.append((0, 0))
-                continue
-            used = context.used.get((name, argument), _NONE)
-            # Both sets only grow: while their sizes stay, so does what is not used yet.
-            sizes = (*[len(context.slots.get(slot, ())) for slot in slots], len(used))
-            key = (argument, name, slots)
-            before = known_sizes.get(key)
-            if before is None or before[0] != sizes:
-                values = context.distinct(slots[0])
-                if len(slots) > 1:
-                    values = values.union(*[context.distinct(slot) for slot in slots[1:]])
-                unused = len(values - used) if used else len(values)
-                before = known_sizes[key] = (sizes, (len(values), unused))
-            found.append(before[1])
-        return found
+        return [
+            (0, 0) if argument is None or not slots else context.available(name, argument, slots)
+            for name, argument, slots in self._tools
+        ]
 
     def _recent(self, context: Context) -> list[float]:
         recent: list[float] = [
@@ -194,7 +178,7 @@ class HistoryFeatures:
         ]
         recent += [-2.0] * (_LAGS - len(recent))
         user, assistant = context.user, context.assistant
-        first = user.text.strip().lower().split(maxsplit=1)[:1]
+        first = user.lower.split(maxsplit=1)[:1]
         tail = assistant.lower[-300:]
         recent += [
             context.names_in_output,

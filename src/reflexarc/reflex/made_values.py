@@ -25,6 +25,7 @@ _LONGEST_VALUE = 120
 _LONGEST_AFFIX = 60
 _MAX_PATTERNS = 3
 _HOLE = "{}"
+_LONGEST_PATTERN = 2 * _LONGEST_AFFIX + len(_HOLE)
 _SPACE = re.compile(r"\s+")
 _JOINS = {"small": None, "small.": ".", "small_": "_", "small-": "-", "small~": "", "as is": None}
 """Ways to write words, and what joins several."""
@@ -55,7 +56,7 @@ def made_entries(context: Context, slot: str) -> list[Entry]:
         return known[1]
     way, _, pattern = slot.removeprefix(KIND).partition(":")
     found: dict[str, Entry] = {}
-    if way in _JOINS and pattern.count(_HOLE) == 1:
+    if way in _JOINS and pattern.count(_HOLE) == 1 and len(pattern) <= _LONGEST_PATTERN:
         for position, base in enumerate(_bases(context)):
             if not _fits(base.text, way):
                 continue

@@ -67,7 +67,7 @@ def per_task(
         acted &= judged.recalled == (origin == "recalled")
         if not acted.any():
             continue
-        sizes, errors = _by_task(judged.task[acted], judged.wrong[acted])
+        sizes, errors = judged.part(acted).by_task()
         share = clustered_bound(sizes, errors, half)
         tasks, acts, wrong = len(sizes), int(sizes.sum()), int(errors.sum())
         found.append(
@@ -102,10 +102,3 @@ def acting(
         if one is not None and one.threshold is not None:
             acted |= here & (judged.score >= one.threshold)
     return acted
-
-
-def _by_task(
-    task: NDArray[np.int64], wrong: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    numbers = np.unique(task, return_inverse=True)[1].reshape(-1)
-    return np.bincount(numbers), np.bincount(numbers, weights=wrong).astype(np.int64)

@@ -42,7 +42,8 @@ class Said:
     until either speaks again. Holds what it is asked: a context asks of what it holds itself."""
 
     __slots__ = (
-        "_named", "_overlaps", "_told", "assistant", "meant", "recent", "shares", "talk", "user",
+        "_named", "_overlaps", "_spoken", "_told", "assistant", "meant", "recent", "shares", "talk",
+        "user",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +59,7 @@ class Said:
         self._overlaps: dict[Record, tuple[float, float, float]] = {}
         self._told: dict[tuple[Record, ...], dict[Record, Told]] = {}
         self.meant = user.words | lines_meant(user.lower, assistant.text)
+        self._spoken = talk | self.recent | self.meant
 
     def named(self, text: str) -> tuple[bool, bool]:
         """Whether the user's last message, and System 2's, names a value."""
@@ -101,7 +103,7 @@ class Said:
 
     def _tell(self, records: Sequence[Record]) -> dict[Record, Told]:
         fields = (self.meant, self.talk, self.assistant.words, self.recent)
-        spoken = self.talk | self.recent | self.meant
+        spoken = self._spoken
         heard = [record.words & spoken for record in records]
         having = Counter(word for words in heard for word in words)
         count = len(records) + 1

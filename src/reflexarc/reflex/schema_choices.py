@@ -2,9 +2,13 @@
 in quotation marks."""
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, cast
 
-from reflexarc.steps import ToolSpec
+from reflexarc.provenance.words import plain_text
+from reflexarc.reflex.sensitive import MIN_TASKS
+from reflexarc.steps import Session, ToolSpec
 
 MAX_CHOICES = 16
 _MAX_CHARS = 4_000
@@ -16,6 +20,31 @@ _LISTS = re.compile(
     r"|choices|choose|values?)\b",
     re.IGNORECASE,
 )
+
+
+def common_choices(sessions: Iterable[Session]) -> dict[str, dict[str, list[Any]]]:
+    """Choices by tool and argument that the schemas of at least three tasks list: what a schema
+    lists for one task alone (the orders of its user, say) is that task's own."""
+    specs: dict[tuple[str, str], ToolSpec] = {}
+    offered: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for session in sessions:
+        for tool in session.tools:
+            key = (tool.name, tool.schema_hash)
+            specs.setdefault(key, tool)
+            offered[key].add(session.task)
+    listed: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    values: dict[tuple[str, str, str], Any] = {}
+    for key in sorted(specs, key=lambda key: (-len(offered[key]), key)):
+        for name, choices in schema_choices(specs[key]).items():
+            for value in choices:
+                where = (key[0], name, f"{type(value).__name__}:{plain_text(value)}")
+                values.setdefault(where, value)
+                listed[where] |= offered[key]
+    found: defaultdict[str, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for where, value in values.items():
+        if len(listed[where]) >= MIN_TASKS:
+            found[where[0]][where[1]].append(value)
+    return {tool: dict(arguments) for tool, arguments in found.items()}
 
 
 def schema_choices(spec: ToolSpec) -> dict[str, list[Any]]:

@@ -92,6 +92,11 @@ class ScopedAnswers(msgspec.Struct, frozen=True, kw_only=True):
             tools=self.tools,
         )  # fmt: skip
 
+    def by_task(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(answers, errors) of each task that has any."""
+        numbers = np.unique(self.task, return_inverse=True)[1].reshape(-1)
+        return np.bincount(numbers), np.bincount(numbers, weights=self.wrong).astype(np.int64)
+
     def ordered(self) -> Answers:
         """In the order of their scores, taken for probabilities: of new answers only."""
         return Answers(self.score, self.wrong, self.task, calibrated=True)
@@ -181,20 +186,6 @@ def belonging(answers: ScopedAnswers, granted: Granted) -> Iterator[tuple[str, N
             if here.any():
                 origin: Origin = "recalled" if recalled else "new"
                 yield granted.scope(origin, "write" if write else "read", tool), here
-
-
-def certificate_for(
-    certificates: Iterable[Certificate],
-    origin: Origin,
-    effect: Acting,
-    tool: str,
-    max_error: float,
-    certificate_class: CertificateClass = "model-based",
-) -> Certificate | None:
-    """The loosest certificate granted within `max_error` for such an answer; None without one. To
-    look up again and again, keep a `Granted`."""
-    granted = Granted(certificates, certificate_class)
-    return granted.within(granted.scope(origin, effect, tool), max_error)
 
 
 def scopes_apart(

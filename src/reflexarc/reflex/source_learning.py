@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.context import Context
-from reflexarc.reflex.form_learning import LearnedForms, worth_it
+from reflexarc.reflex.form_learning import LearnedForms, secret_field, worth_it
 from reflexarc.reflex.forms import Form
 from reflexarc.reflex.made_values import PatternLearner
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.schema_choices import MAX_CHOICES
-from reflexarc.reflex.sensitive import MIN_TASKS, personal_field
+from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.reflex.slot_index import SlotIndex
 from reflexarc.reflex.sources import (
     MAX_CONSTANTS,
@@ -241,7 +241,7 @@ class SourceLearner:
             (Constant(value, len(support) / tasks), support)
             for value, support in counts.constants.values()
             if len(support) >= max(MIN_CONSTANT_TASKS, _MIN_CONSTANT_SHARE * tasks)
-            and not ((secret or personal_field(name)) and not isinstance(value, bool | None))
+            and not ((secret or secret_field((name,))) and not isinstance(value, bool | None))
             and not self._private.value(value)
         ]
         frequent.sort(key=lambda pair: (-pair[0].share, plain_text(pair[0].value)))
@@ -282,10 +282,10 @@ class SourceLearner:
     def _kept_slot(self, slot: str) -> bool:
         """Whether a slot's name may be kept: keys of objects are data where they name people."""
         kind, _, place = slot.partition(":")
+        if kind in ("out", "kv", "tx") and self._private.tool(place.partition(":")[0]):
+            return False
         if kind not in ("out", "kv", "sys", "prev"):
             return True  # named after a shape: its letters and digits stand for any
-        if kind in ("out", "kv") and self._private.tool(place.partition(":")[0]):
-            return False
         path = _path(slot)
         return len(self._slot_tasks[path]) >= MIN_TASKS and not self._private.name(path)
 

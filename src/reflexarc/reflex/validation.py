@@ -62,9 +62,7 @@ def validate(
 
 
 def _validated(certificate: Certificate, answers: ScopedAnswers, delta: float) -> Validation:
-    numbers = np.unique(answers.task, return_inverse=True)[1].reshape(-1)
-    sizes = np.bincount(numbers)
-    errors = np.bincount(numbers, weights=answers.wrong).astype(np.int64)
+    sizes, errors = answers.by_task()
     claim = claim_of(certificate.certificate_class)
     bound, lower = claim.bound(sizes, errors, delta), claim.lower(sizes, errors, delta)
     verdict: Verdict = "open"

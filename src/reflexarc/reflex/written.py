@@ -5,6 +5,7 @@ argument and prompt, in which form; candidates are made as lists and written in 
 """
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Literal, cast
@@ -18,6 +19,13 @@ MAX_PROMPTS = 16
 _MIN_TASKS = 3
 _LONGEST = 4_000
 _MAX_DEPTH = 4
+_ESCAPE = r"\\(?:[\\'\"ntr]|x[0-9a-f]{2}|u(?!d[89a-f])[0-9a-f]{4}|U[0-9a-f]{8})"
+_ITEM = (
+    rf"(?:'(?:[^'\\\n]|{_ESCAPE})*+'|\"(?:[^\"\\\n]|{_ESCAPE})*+\""
+    r"|-?\d++(?:\.\d++)?(?:e[+-]?\d++)?|True|False)"
+)
+_PYTHON = re.compile(rf"\[{_ITEM}(?:, {_ITEM})*+\]")
+"""Lists of scalars as `repr` writes them, so that no other text is given to the parser."""
 
 
 def read_list(text: str) -> tuple[list[Any], Written] | None:
@@ -45,6 +53,8 @@ def _json(text: str) -> Any:
 
 
 def _python(text: str) -> Any:
+    if _PYTHON.fullmatch(text) is None:
+        return None
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
