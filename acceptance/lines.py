@@ -2,7 +2,8 @@
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,11 +48,22 @@ class Lines:
         self._lines: list[Line] = []
         self._skipped: list[str] = []
         self._missing: list[str] = []
+        self._within = ""
+
+    @contextmanager
+    def within(self, identity: str) -> Iterator[None]:
+        """What is added meanwhile stands under a line of the whole: 1.2 within 3 is 3.1.2."""
+        before, self._within = self._within, f"{self._within}{identity}."
+        try:
+            yield
+        finally:
+            self._within = before
 
     def say(self, text: str) -> None:
         print(text, flush=True)
 
     def add(self, identity: str, what: str, required: str, measured: str, passed: bool) -> None:
+        identity = f"{self._within}{identity}"
         line = Line(identity, what, required, measured, passed)
         self._lines.append(line)
         mark = "ok   " if passed else "SHORT"

@@ -33,7 +33,7 @@ def main() -> int:
             f"Public recordings, splits {reflex_quality.SEEDS}",
             lambda: reflex_quality.measure_quality(lines, arguments.processes, arguments.set),
         ),
-        "life": ("3", "Life in production", lambda: reflex_life.measure(lines)),
+        "life": ("3", "Life in production", lambda: _life(lines)),
     }
     for name, (identity, title, measured) in parts.items():
         if name not in wanted:
@@ -43,6 +43,11 @@ def main() -> int:
         else:
             lines.part(identity, title, measured)
     return lines.finish(write=arguments.set is None)
+
+
+def _life(lines: Lines) -> None:
+    with lines.within("3"):
+        reflex_life.measure(lines)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ About six minutes on one core.
 """
 
 import argparse
+import contextlib
 import gc
+import io
 import os
 import resource
 import tempfile
@@ -156,7 +158,8 @@ def learning(name: str) -> Learned:
     start_mb, start_s = _peak_mb(), time.process_time()
     with tempfile.TemporaryDirectory(prefix="reflexarc-speed-") as folder:
         target = Path(folder) / "agent.reflex"
-        command_line.main(["learn", str(path), "-o", str(target)], standalone_mode=False)
+        with contextlib.redirect_stdout(io.StringIO()):
+            command_line.main(["learn", str(path), "-o", str(target)], standalone_mode=False)
         cpu_s, peak_mb = time.process_time() - start_s, _peak_mb()
     return Learned(len(read_sessions([path])), cpu_s, peak_mb, start_mb)
 

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +14,13 @@ from acceptance.lines import RESULTS, Run
 TARGET = RESULTS.parent / "docs" / "results.md"
 README = RESULTS.parent / "README.md"
 _NUMBERS = re.compile(r"(?<=<!-- numbers -->\n).*?(?=<!-- /numbers -->)", re.DOTALL)
-_HEADLINES = ("2.1", "2.2", "2.4", "2.6c", "2.9", "2.10", "3.1", "5.1", "5.2", "6.1", "size")
+_HEADLINES = {
+    "spine": ("size", "5.1", "5.2", "6.1"),
+    "reflex": (
+        "1.1", "1.2", "1.3", "1.4", "1.5", "1.8", "1.10", "1.11", "1.13c", "1.16c", "1.18b",
+        "3.1.3", "3.7.1", "4.1a", "4.1b", "4.3",
+    ),
+}  # fmt: skip
 _HEAD = """# Results
 
 Written by `make results` from the files in `results/`, which the programs in `acceptance/` and the
@@ -74,19 +81,23 @@ def _flat(value: Any, prefix: str) -> list[tuple[str, str]]:
 
 
 def numbers(folder: Path = RESULTS) -> str:
-    """The README's table: the headlines of the spine's acceptance run."""
-    path = folder / "spine.json"
-    if not path.exists():
-        return "Not measured yet: `make accept-spine`, then `make results`.\n"
-    run = msgspec.json.decode(path.read_bytes(), type=Run)
+    """The README's tables: the headlines of the acceptance runs that have any, short ones too."""
+    tables = [
+        _headlines(msgspec.json.decode(path.read_bytes(), type=Run), lines)
+        for name, lines in _HEADLINES.items()
+        if (path := folder / f"{name}.json").exists()
+    ]
+    return "\n".join(tables) or "Not measured yet: `make accept-spine`, then `make results`.\n"
+
+
+def _headlines(run: Run, headlines: Collection[str]) -> str:
     rows = [
-        f"| {line.what} | {line.required} | {line.measured} |"
+        f"| {line.what} | {line.required} | {line.measured}{'' if line.passed else ' (short)'} |"
         for line in run.lines
-        if line.id in _HEADLINES
+        if line.id in headlines
     ]
     return (
-        f"Measured {run.date} on {run.cores} cores, Python {run.python}; means over five splits by "
-        "task, none of whose test tasks was learned from."
+        f"`make accept-{run.name}`, measured {run.date} on {run.cores} cores, Python {run.python}."
         + (f" Left out of this run: {'; '.join(run.skipped)}." if run.skipped else "")
         + "\n\n"
         "| what | required | measured |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"

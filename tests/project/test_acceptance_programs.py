@@ -20,16 +20,29 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_lines_that_hold_pass_and_one_that_is_short_does_not(results: Path) -> None:
     run = Lines("spine", cores=2)
-    run.at_least("2.1", "agreement", 0.64, 0.63)
+    run.at_least("5.1", "agreement", 0.64, 0.63)
     run.at_most("2.9", "p50", 0.5, 1.0, " ms")
     assert run.finish() == 0
-    run.at_least("2.2", "reads", 0.7699, 0.77)
+    run.at_least("5.2", "reads", 0.7699, 0.77)
     assert run.finish() == 1
     page = render(results)
-    assert "| 2.1 | agreement | >= 0.63 | 0.64 | yes |" in page
-    assert "| 2.2 | reads | >= 0.77 | 0.7699 | **no** |" in page
-    assert "short: 2.2" in page
-    assert "| agreement | >= 0.63 | 0.64 |" in numbers(results)
+    assert "| 5.1 | agreement | >= 0.63 | 0.64 | yes |" in page
+    assert "| 5.2 | reads | >= 0.77 | 0.7699 | **no** |" in page
+    assert "short: 5.2" in page
+    headlines = numbers(results)
+    assert "| agreement | >= 0.63 | 0.64 |" in headlines
+    assert "| reads | >= 0.77 | 0.7699 (short) |" in headlines
+
+
+def test_parts_of_one_run_share_no_numbers(results: Path) -> None:
+    run = Lines("reflex", cores=2)
+    run.at_least("3.1", "x", 1, 1)
+    with run.within("3"):
+        run.at_least("1.1", "y", 1, 1)
+    run.at_least("4.1", "z", 1, 1)
+    assert run.finish() == 0
+    page = render(results)
+    assert all(row in page for row in ("| 3.1 | x |", "| 3.1.1 | y |", "| 4.1 | z |"))
 
 
 def test_a_part_that_cannot_be_measured_is_short_and_the_next_still_runs(results: Path) -> None:
