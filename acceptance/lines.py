@@ -2,7 +2,7 @@
 
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,7 +51,7 @@ class Lines:
         self._within = ""
 
     @contextmanager
-    def within(self, identity: str) -> Iterator[None]:
+    def within(self, identity: str) -> Generator[None]:
         """What is added meanwhile stands under a line of the whole: 1.2 within 3 is 3.1.2."""
         before, self._within = self._within, f"{self._within}{identity}."
         try:
