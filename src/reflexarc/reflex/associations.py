@@ -6,7 +6,7 @@ drawn towards nothing by `_PRIOR` tasks in which it would say nothing.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -50,22 +50,25 @@ class Table:
         """For each group of signs the sum of its rows, (groups, tools), and how many of its signs
         are known: all of them in a few calls, whatever their number."""
         known = self._row
-        found: list[int] = []
-        starts: list[int] = []
-        filled: list[int] = []
-        sizes: list[int] = []
-        for group, signs in enumerate(groups):
-            here = [at for one in signs if (at := known.get(one)) is not None]
-            sizes.append(len(here))
-            if here:
-                starts.append(len(found))
-                filled.append(group)
-                found += here
-        sums = np.zeros((len(groups), self.rows.shape[1]), dtype=np.float32)
-        if found:
-            rows = self.rows.take(np.array(found, np.intp), axis=0)
-            sums[filled] = np.add.reduceat(rows, starts, axis=0)
-        return sums, sizes
+        places = [[at for one in signs if (at := known.get(one)) is not None] for signs in groups]
+        return _sums(self.rows, places), [len(here) for here in places]
+
+
+def _sums(rows: Weights, groups: Sequence[Sequence[int]]) -> Weights:
+    """(groups, tools) the sums of the rows at the places of each group."""
+    found: list[int] = []
+    starts: list[int] = []
+    filled: list[int] = []
+    for group, here in enumerate(groups):
+        if here:
+            starts.append(len(found))
+            filled.append(group)
+            found += here
+    sums = np.zeros((len(groups), rows.shape[1]), dtype=np.float32)
+    if found:
+        taken = rows.take(np.array(found, np.intp), axis=0)
+        sums[filled] = np.add.reduceat(taken, starts, axis=0)
+    return sums
 
 
 def table_of(weights: dict[int, Weights], tools: int) -> Table:
@@ -121,7 +124,7 @@ class Weighed:
         self._tools = tools
         self._of_task = of_task
         self._called = called
-        self._share_without: tuple[str, NDArray[np.float64]] | None = None
+        self._left: _LeftOut | None = None
         tasks_with: Counter[int] = Counter()
         for signs in of_task.values():
             tasks_with.update(signs.keys())
@@ -148,19 +151,24 @@ class Weighed:
 
     def found(self, signs: Iterable[int], without: str) -> Weights:
         """What `Table.found` gives, a task's own counts left out."""
-        of_task = self._of_task.get(without, dict[int, list[int]]())
-        if self._share_without is None or self._share_without[0] != without:
-            self._share_without = (without, self._share(without))
-        known = [one for one in signs if one in self._row]
-        at = np.array([self._row[one] for one in known], np.intp)
-        counts, tasks = self._counts.take(at, axis=0), self._with.take(at)
-        for row, one in enumerate(known):
-            own = of_task.get(one)
-            if own:
-                counts[row, own] -= 1
-                tasks[row] -= 1
-        enough = tasks >= MIN_TASKS - 1
-        return _weights(counts[enough], tasks[enough], self._share_without[1])
+        left = self._left_out(without)
+        return left.rows.take(np.array(left.places(self._row, signs), np.intp), axis=0)
+
+    def sums(self, groups: Sequence[Iterable[int]], without: str) -> tuple[Weights, list[int]]:
+        """What `Table.sums` gives, a task's own counts left out."""
+        left = self._left_out(without)
+        places = [left.places(self._row, signs) for signs in groups]
+        return _sums(left.rows, places), [len(here) for here in places]
+
+    def _left_out(self, task: str) -> "_LeftOut":
+        if self._left is None or self._left.task != task:
+            own = {
+                at: places
+                for one, places in self._of_task.get(task, dict[int, list[int]]()).items()
+                if (at := self._row.get(one)) is not None
+            }
+            self._left = _LeftOut(task, own, self._counts, self._with, self._share(task))
+        return self._left
 
     def _share(self, without: str | None) -> NDArray[np.float64]:
         total, tasks = self._total, len(self._called)
@@ -170,6 +178,40 @@ class Weighed:
             total[own] -= 1
             tasks -= 1
         return (total + 0.5) / (tasks + 1)
+
+
+class _LeftOut:
+    """The weights without a task's own counts, each worked out when it is first asked for."""
+
+    def __init__(
+        self, task: str, own: dict[int, list[int]], counts: NDArray[np.float64],
+        tasks: NDArray[np.float64], share: NDArray[np.float64],
+    ) -> None:  # fmt: skip
+        """`own`: by the place of a sign the tools it stood for in the task."""
+        self.task = task
+        self.rows = np.zeros(counts.shape, dtype=np.float32)
+        self._own = own
+        self._counts = counts
+        self._tasks = tasks.copy()
+        self._tasks[list(own)] -= 1
+        self._share = share
+        self._enough: list[bool] = (self._tasks >= MIN_TASKS - 1).tolist()
+        self._known = [False] * len(counts)
+
+    def places(self, rows: Mapping[int, int], signs: Iterable[int]) -> list[int]:
+        """The places of the signs that enough tasks show, their `rows` worked out."""
+        enough, known = self._enough, self._known
+        found = [at for one in signs if (at := rows.get(one)) is not None and enough[at]]
+        new = [at for at in found if not known[at]]
+        if new:
+            counts = self._counts.take(new, axis=0)
+            for row, at in enumerate(new):
+                known[at] = True
+                own = self._own.get(at)
+                if own:
+                    counts[row, own] -= 1
+            self.rows[new] = _weights(counts, self._tasks.take(new), self._share)
+        return found
 
 
 def _weights(

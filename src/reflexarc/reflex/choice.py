@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from reflexarc.provenance.stems import stems
 from reflexarc.reflex.associations import Table, Weights, sign
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.said import Text
 from reflexarc.reflex.trees import Forest
 
 FEATURES = (
@@ -87,6 +88,14 @@ def parts_of(text: str) -> list[list[int]]:
         if words:
             parts.append(words)
     return parts[-_MAX_PARTS:] or [[]]
+
+
+def _asked(user: Text) -> tuple[list[int], list[list[int]]]:
+    """`words_of` and `parts_of` of a user's message, found once for all that ask."""
+    found = user.asked
+    if found is None:
+        found = user.asked = (words_of(user.text), parts_of(user.text))
+    return found
 
 
 def shown_of(context: Context) -> list[int]:
@@ -191,28 +200,26 @@ class ToolFit:
 
     def _agent(self, context: Context) -> tuple[Weights, Weights]:
         """What System 2's newest message names and describes of the tools, worked out once."""
-        known = context.agent_of_tools
-        if known is not None and known[:2] == (self, context.assistant):
-            return known[2]
+        known = context.agent_of_tools.get(self)
+        if known is not None and known[0] is context.assistant:
+            return known[1]
         text = context.assistant.text
         words = [words_of(text[-_AGENT_CHARS:]) if text else []]
         found = (self.tables["name"].sums(words)[0][0], self.tables["text"].sums(words)[0][0])
-        context.agent_of_tools = (self, context.assistant, found)
+        context.agent_of_tools[self] = (context.assistant, found)
         return found
 
     def _said(self, context: Context, look: Evidence) -> _Said:
         """What the newest message of the user says, worked out once."""
-        known = context.said_of_tools
-        if known is not None and known[:2] == (look, context.user_turns):
-            return known[2]
-        text = context.user.text
-        words = words_of(text)
-        parts = parts_of(text)
+        known = context.said_of_tools.get(look)
+        if known is not None and known[0] == context.user_turns:
+            return known[1]
+        words, parts = _asked(context.user)
         names, _ = self.tables["name"].sums(parts)
         evidence, sizes = look.sums("said", parts)
         evidence /= _roots(sizes)
         said = _Said(self.tables, look.found("said", words), 2.0 * names + evidence, words)
-        context.said_of_tools = (look, context.user_turns, said)
+        context.said_of_tools[look] = (context.user_turns, said)
         return said
 
 

@@ -62,8 +62,8 @@ class _Without(Evidence):
         return self._counted[name].found(signs, self._task)
 
     def sums(self, name: str, groups: Sequence[Sequence[int]]) -> tuple[Weights, list[int]]:
-        found = [self.found(name, signs) for signs in groups]
-        return np.stack([rows.sum(axis=0) for rows in found]), [len(rows) for rows in found]
+        counted = self._counted.get(name)
+        return super().sums(name, groups) if counted is None else counted.sums(groups, self._task)
 
 
 class ChoiceCounts:

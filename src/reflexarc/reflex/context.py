@@ -96,7 +96,8 @@ class Context:
         self.event = 0
         self.symbols: list[str] = []
         self.log: list[Event] = []
-        self.trail: tuple[object, object] | None = None
+        # By whom it is asked for: what each has read of the log (`trail.py`).
+        self.trails: dict[int, tuple[object, object]] = {}
         self.tool_counts: Counter[str] = Counter()
         self.used: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self.used_as: defaultdict[str, set[str]] = defaultdict(set)
@@ -127,17 +128,15 @@ class Context:
         # The last ranking made of it: by whom, of what, and itself.
         self.ranked: tuple[object, object, object] | None = None
         # How the words around a user's value speak for an argument: by whose cues, and what for.
-        self.cued: tuple[object, dict[tuple[int, Entry, str], tuple[float, ...]]] = (
-            None, {},
-        )  # fmt: skip
+        self.cued: dict[object, dict[tuple[int, Entry, str], tuple[float, ...]]] = {}
         # What `available` counted, with the sizes of all that it counted.
         self._available: dict[
             tuple[str, str, tuple[str, ...]], tuple[tuple[int, ...], tuple[int, int]]
         ] = {}
         # What the user's newest message says of tools: by whom, of which turn, and itself.
-        self.said_of_tools: tuple[Any, int, Any] | None = None
+        self.said_of_tools: dict[object, tuple[int, Any]] = {}
         # The same of System 2's newest message.
-        self.agent_of_tools: tuple[Any, Text, Any] | None = None
+        self.agent_of_tools: dict[object, tuple[Text, Any]] = {}
         self.remembered: tuple[object, object, object] | None = None
         # Whether a message or record holds a value; neither ever changes.
         self.holds: dict[tuple[Origin | Record, str], bool] = {}

@@ -187,6 +187,18 @@ class CueLearner:
                     self._said_in[entry.text.lower()].add(task)
         self._read = len(context.entries)
 
+    def take(self, other: "CueLearner") -> None:
+        """Count what another one counted over other tasks."""
+        for key, tasks in other._tasks.items():
+            self._tasks[key] |= tasks
+        for argument, tasks in other._filled.items():
+            self._filled[argument] |= tasks
+        for word, tasks in other._said_in.items():
+            self._said_in[word] |= tasks
+        self._anywhere.update(other._anywhere)
+        self._tokens += other._tokens
+        self._all_tasks |= other._all_tasks
+
     def finish(self) -> Cues:
         """The weights over all tasks."""
         ranked = sorted(self._tasks.items(), key=lambda pair: (-len(pair[1]), pair[0]))

@@ -1,7 +1,7 @@
 """Fits a predictor to recorded sessions: sources and vocabulary first, then the two forests."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,12 @@ from reflexarc.reflex.predictor import Predictor, filling_order
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.schema_choices import common_choices
+from reflexarc.reflex.slot_index import SlotIndex
 from reflexarc.reflex.source_learning import SourceLearner
 from reflexarc.reflex.sources import Argument, Sources
 from reflexarc.reflex.trail import OPEN, MoveLearner
 from reflexarc.reflex.trees import Forest
-from reflexarc.steps import Session, ToolCall
+from reflexarc.steps import Item, Session, ToolCall
 from reflexarc.steps.errors import LearnError
 
 _NEGATIVES = 40
@@ -81,91 +82,138 @@ def fit_predictor(
 ) -> Predictor:
     """Learn which call comes next. `thinking` names the tools that only record a thought;
     `private` is what must not be kept."""
-    return fits([sessions], thinking, private)[0].predictor()
+    return next(fit_predictors(sessions, [()], thinking, private))
 
 
-def fits(
-    groups: Sequence[Sequence[Session]], thinking: Collection[str], private: Private
-) -> list["Fit"]:
-    """One fit for each group of whole tasks, counted over its sessions. Groups share most sessions
-    (all folds but one): every session is read once for all of them."""
+def fit_predictors(
+    sessions: Sequence[Session],
+    left_out: Sequence[Collection[str]],
+    thinking: Collection[str],
+    private: Private,
+    reading: Callable[[Session], Iterator[tuple[Context, Item]]] = replay,
+    at_once: int = MAX_ITEMS,
+) -> Iterator[Predictor]:
+    """A predictor for each collection of tasks that it leaves out. They share most sessions: each
+    is counted once, and read once more to make rows for all of them, or for as many at a time as
+    have `at_once` items together. `reading` replays a session, and is asked for each once, in
+    order, before the first predictor is there. Raises LearnError where no tool was called often
+    enough."""
+    fits = [
+        _Fit([session for session in sessions if session.task not in out], thinking, private)
+        for out in left_out
+    ]
+    watching = [
+        tuple(at for at, out in enumerate(left_out) if session.task not in out)
+        for session in sessions
+    ]
     counts = ChoiceCounts()
-    found = [Fit(sessions, thinking, private, counts) for sessions in groups]
-    watching: dict[int, list[Fit]] = {}
-    sessions = {id(session): session for group in groups for session in group}
-    for fit in found:
-        for session in fit.sessions:
-            watching.setdefault(id(session), []).append(fit)
-    for identity, session in sessions.items():
-        for context, item in replay(session):
-            call = item.recorded
-            if call is not None and call.name in thinking:
-                call = None
-            if call is not None:
+    parts = {group: _Counts(private) for group in watching}
+    for session, group in zip(sessions, watching, strict=True):
+        for context, item in reading(session):
+            call = _called(item, thinking)
+            index = parts[group].observe(context, call, session.task)
+            if call is not None and index is not None:
                 counts.observe(context, call.name, session.task)
-            for fit in watching[identity]:
-                fit.observe(context, call, session.task)
-    return found
+                for at in group:
+                    fits[at].sources.observe_form(call, session.task, index)
+    for at, fit in enumerate(fits):
+        fit.count([part for group, part in parts.items() if at in group], counts)
+    parts.clear()
+    together = max(1, at_once // max([1, *(fit.items for fit in fits)]))
+    for first in range(0, len(fits), together):
+        here = range(first, min(first + together, len(fits)))
+        for session, group in zip(sessions, watching, strict=True):
+            reads = [fits[at] for at in group if at in here]
+            for fit in reads:
+                fit.begin(session)
+            for context, item in replay(session) if reads else ():
+                call = _called(item, thinking)
+                for fit in reads:
+                    fit.add(context, call, session.task)
+        for at in here:
+            yield fits[at].predictor()
 
 
-class Fit:
-    """What was counted over a group of sessions, and the predictor that it makes."""
+def _called(item: Item, thinking: Collection[str]) -> ToolCall | None:
+    """The call of an item; None for a message or a thought."""
+    call = item.recorded
+    return None if call is not None and call.name in thinking else call
+
+
+class _Counts:
+    """What is counted over sessions that the same predictors learn from."""
+
+    def __init__(self, private: Private) -> None:
+        self.items = 0
+        self.sources = SourceLearner(private)
+        self.vocabulary = VocabularyLearner(private)
+        self.cues = CueLearner()
+
+    def observe(self, context: Context, call: ToolCall | None, task: str) -> SlotIndex | None:
+        """Count one item, `context` being what stood before it; what stands where, if `call` is
+        one."""
+        self.items += 1
+        self.vocabulary.observe(context, task)
+        if call is None:
+            return None
+        self.cues.observe(context, call, task)
+        return self.sources.observe(context, call, task)
+
+
+class _Fit:
+    """What one predictor learns from some of the sessions: `count`, then `begin` each session and
+    `add` its items, then `predictor`."""
 
     def __init__(
-        self,
-        sessions: Sequence[Session],
-        thinking: Collection[str],
-        private: Private,
-        counts: ChoiceCounts,
+        self, sessions: Sequence[Session], thinking: Collection[str], private: Private
     ) -> None:
-        """`counts` are shared between fits: each takes those of its own tasks."""
-        self.sessions = sessions
-        self._thinking = thinking
-        self._counts = counts
+        self.items = 0
+        self.sources = SourceLearner(
+            private, common_choices(sessions), learn_forms(sessions, thinking, private)
+        )
+        self._private = private
         self._specs = {tool.name: tool for session in sessions for tool in session.tools}
-        forms = learn_forms(sessions, thinking, private)
-        self._sources = SourceLearner(private, common_choices(sessions), forms)
-        self._vocabulary = VocabularyLearner(private)
-        self._cues = CueLearner()
-        self._items = 0
+        self._tasks = {session.task for session in sessions}
+        self._drawn = np.random.default_rng(1)
 
-    def observe(self, context: Context, call: ToolCall | None, task: str) -> None:
-        """Count one item, `context` being what stood before it; `call` is None for a message."""
-        self._items += 1
-        if call is not None:
-            self._sources.observe(context, call, task)
-            self._cues.observe(context, call, task)
-        self._vocabulary.observe(context, task)
-
-    def predictor(self) -> Predictor:
-        """Learned from all that was observed, and from the sessions once more. Raises LearnError
-        where no tool was called often enough."""
-        sources = self._sources.finish()
+    def count(self, parts: Sequence[_Counts], counts: ChoiceCounts) -> None:
+        """Take what was counted over the sessions that this one learns from."""
+        vocabulary, cues = VocabularyLearner(self._private), CueLearner()
+        for part in parts:
+            self.items += part.items
+            self.sources.take(part.sources)
+            vocabulary.take(part.vocabulary)
+            cues.take(part.cues)
+        sources = self.sources.finish()
         if not sources.tools:
             raise LearnError(
                 "no tool was called three times or more in these sessions: nothing can be learned"
             )
-        vocabulary = self._vocabulary.finish(sources)
-        features = HistoryFeatures(vocabulary, sources)
-        names = tuple(tool.name for tool in sources.tools)
-        tasks = {session.task for session in self.sessions}
-        choice = ChoiceLearner(names, self._specs, self._counts.of(names, tasks))
-        cues = self._cues.finish()
-        rows = _Rows(sources, features, choice, self._sources.moves)
-        drawn = np.random.default_rng(1)
-        for session in self.sessions:
-            allowed = offered_mask(names, {tool.name for tool in offered_tools(session)})
-            without = self._cues.without(session.task, cues)
-            for context, item in replay(session):
-                if self._items > MAX_ITEMS and drawn.random() >= MAX_ITEMS / self._items:
-                    continue
-                call = item.recorded
-                if call is not None and call.name in self._thinking:
-                    call = None
-                rows.add(context, call, session.task, allowed, without)
+        self._names = tuple(tool.name for tool in sources.tools)
+        self._vocabulary = vocabulary.finish(sources)
+        self._cue_counts, self._cues = cues, cues.finish()
+        choice = ChoiceLearner(self._names, self._specs, counts.of(self._names, self._tasks))
+        features = HistoryFeatures(self._vocabulary, sources)
+        self._rows = _Rows(sources, features, choice, self.sources.moves)
+
+    def begin(self, session: Session) -> None:
+        """The items that are added next are of this session."""
+        self._allowed = offered_mask(self._names, {tool.name for tool in offered_tools(session)})
+        self._without = self._cue_counts.without(session.task, self._cues)
+
+    def add(self, context: Context, call: ToolCall | None, task: str) -> None:
+        """Rows of one item; of too many, a random share."""
+        if self.items > MAX_ITEMS and self._drawn.random() >= MAX_ITEMS / self.items:
+            return
+        self._rows.add(context, call, task, self._allowed, self._without)
+
+    def predictor(self) -> Predictor:
+        """Learned from the rows, which are forgotten."""
+        rows = self._rows
+        del self._rows
         return Predictor(
-            sources, vocabulary, rows.tool_forest(), rows.argument_forest(), choice.finish(), cues,
-            rows.form_forest(),
+            rows.sources, self._vocabulary, rows.tool_forest(), rows.argument_forest(),
+            rows.choice.finish(), self._cues, rows.form_forest(),
         )  # fmt: skip
 
 
@@ -183,7 +231,7 @@ class _Rows:
         self.choice = choice
         self.features = features
         self._class = {tool.name: at + 1 for at, tool in enumerate(sources.tools)}
-        self._vectors: list[NDArray[np.float32]] = []
+        self._vectors: list[tuple[NDArray[np.uint16], NDArray[np.float32]]] = []
         self._classes: list[int] = []
         self._matrices: list[NDArray[np.float32]] = []
         self._right: list[NDArray[np.bool_]] = []
@@ -202,7 +250,9 @@ class _Rows:
         if call is not None and call.name not in self._class:
             return
         counts = self.features.counts(context)
-        self._vectors.append(self.features.vector(context, counts))
+        vector = self.features.vector(context, counts)
+        places = vector.nonzero()[0].astype(np.uint16)  # most of it is nothing
+        self._vectors.append((places, vector[places]))
         self._classes.append(self._class[call.name] if call is not None else 0)
         if call is not None:
             self.choice.add(context, call.name, task, allowed, counts)
@@ -274,7 +324,10 @@ class _Rows:
         count = len(self._class) + 1
         parameters = {**_TOOL_TREES, "objective": "multiclass", "num_class": count}
         rounds = 80 if count <= _FEW_CLASSES else 40
-        return train(np.stack(self._vectors), np.array(self._classes), parameters, rounds)
+        vectors = np.zeros((len(self._vectors), self.features.width), dtype=np.float32)
+        for row, (places, values) in zip(vectors, self._vectors, strict=True):
+            row[places] = values
+        return train(vectors, np.array(self._classes), parameters, rounds)
 
     def argument_forest(self) -> Forest:
         if not self._matrices:

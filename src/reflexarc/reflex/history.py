@@ -83,6 +83,17 @@ class VocabularyLearner:
                 tasks[word].add(task)
                 counts[word] += 1
 
+    def take(self, other: "VocabularyLearner") -> None:
+        """Count what another one counted over other tasks."""
+        self._items += other._items
+        self._all_tasks |= other._all_tasks
+        self._symbols |= other._symbols
+        for tasks, others in zip(self._tasks, other._tasks, strict=True):
+            for word, of_word in others.items():
+                tasks[word] |= of_word
+        for counts, others in zip(self._counts, other._counts, strict=True):
+            counts.update(others)
+
     def finish(self, sources: Sources) -> Vocabulary:
         enough = max(_MIN_TASKS, _MIN_TASK_SHARE * len(self._all_tasks))
         kept: list[tuple[str, ...]] = []

@@ -1,7 +1,8 @@
 """Learning a reflex: fit members, judge each on the tasks it has not seen, calibrate, certify."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 
 import msgspec
 import numpy as np
@@ -13,7 +14,7 @@ from reflexarc.reflex.confidence import fit_confidence
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.effects import DECLARED, guess_effect, strictest
 from reflexarc.reflex.familiarity_learning import FamiliarityLearner
-from reflexarc.reflex.fit import fits
+from reflexarc.reflex.fit import fit_predictors
 from reflexarc.reflex.header import LEAST_THRESHOLD
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.integrity import results_fit
@@ -30,7 +31,7 @@ from reflexarc.reflex.replay import replay
 from reflexarc.reflex.scopes import certify_scopes
 from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.reflex.trees import Forest
-from reflexarc.steps import Effect, Session, ToolSpec
+from reflexarc.steps import Effect, Item, Session, ToolSpec
 from reflexarc.steps.errors import LearnError
 
 LEVELS = (0.02, 0.05, 0.10)
@@ -72,27 +73,26 @@ def learn(
             f"{len(tasks)} tasks in {len(sessions)} sessions: at least {_MIN_TASKS} different "
             "tasks are needed to judge on some what was learned from others"
         )
-    private = Private(sessions)
+    folds = _folds(tasks)
+    say("reading what was said and called", 0.0)
+    contexts = FamiliarityLearner(MEMBERS)
+    private = Private(sessions, lambda session: _read(session, contexts, folds))
     found = _nameable(tool_effects(sessions, effects or {}), private)
     thinking = {name for name, (effect, _) in found.items() if effect == "think"}
     reads = {name for name, (effect, _) in found.items() if effect == "read"}
     writes = {name for name, (effect, _) in found.items() if effect == "write"}
-    folds = _folds(tasks)
-    contexts, memory = _observe(sessions, folds, thinking)
     familiar = [contexts.learned(fold) for fold in range(MEMBERS)]
+    memory = RecallLearner()
     judging = Judging(memory, thinking, reads, writes)
     numbered = list(enumerate(sessions))
-    say("reading what was said and called", 0.0)
-    learned = [
-        [session for session in sessions if folds[session.task] != fold] for fold in range(MEMBERS)
-    ]
-    counted = fits(learned, thinking, private)[::-1]
+    left_out = [{task for task in tasks if folds[task] == fold} for fold in range(MEMBERS)]
+    fitted = fit_predictors(sessions, left_out, thinking, private, _remembering(memory, thinking))
     predictors: list[Predictor] = []
     judged: list[JudgedItem] = []
     for fold in range(MEMBERS):
         say(f"learning member {fold + 1} of {MEMBERS}", fold / MEMBERS)
         held_out = [pair for pair in numbered if folds[pair[1].task] == fold]
-        predictors.append(counted.pop().predictor())
+        predictors.append(next(fitted))
         judged += judging.items(predictors[fold], familiar[fold], fold, held_out)
     features = np.concatenate([item.features for item in judged])
     right = np.array([item.right for item in judged], dtype=np.bool_)
@@ -185,19 +185,30 @@ def _folds(tasks: Sequence[str]) -> dict[str, int]:
     return {tasks[int(at)]: place % MEMBERS for place, at in enumerate(order)}
 
 
-def _observe(
-    sessions: Sequence[Session], folds: Mapping[str, int], thinking: Collection[str]
-) -> tuple[FamiliarityLearner, RecallLearner]:
-    """What contexts look like, and what was done in each situation: read once, for all folds."""
-    learner, memory = FamiliarityLearner(MEMBERS), RecallLearner()
-    for number, session in enumerate(sessions):
-        marks: list[int] = []
-        context = Context()
+def _read(session: Session, learner: FamiliarityLearner, folds: Mapping[str, int]) -> Context:
+    """The context of a whole session; `learner` sees what it looks like at each item."""
+    marks: list[int] = []
+    context = Context()
+    for context, _ in replay(session):
+        marks.append(len(context.seen))
+    learner.observe(context, marks, session.task, folds[session.task])
+    context.extend(session.messages[context.length :])
+    return context
+
+
+def _remembering(
+    memory: RecallLearner, thinking: Collection[str]
+) -> Callable[[Session], Iterator[tuple[Context, Item]]]:
+    """Replays session after session, and remembers what was done in each situation."""
+    numbers = count()
+
+    def reading(session: Session) -> Iterator[tuple[Context, Item]]:
+        number = next(numbers)
         for context, item in replay(session):
-            marks.append(len(context.seen))
             memory.observe(context, item.recorded if item.answers(thinking) else None, number)
-        learner.observe(context, marks, session.task, folds[session.task])
-    return learner, memory
+            yield context, item
+
+    return reading
 
 
 def _any_private(private: Private, names: Iterable[str]) -> bool:

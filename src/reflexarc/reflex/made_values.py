@@ -112,6 +112,18 @@ class PatternLearner:
                     found.hits += slot not in seen
                     seen.add(slot)
 
+    def take(self, other: "PatternLearner") -> None:
+        """Count what another one counted over other tasks."""
+        for where, patterns in other._found.items():
+            own = self._found[where]
+            for slot, found in patterns.items():
+                known = own[slot]
+                known.hits += found.hits
+                known.tasks |= found.tasks
+                known.words |= found.words
+        self._calls.update(other._calls)
+        self._sizes.update(other._sizes)
+
     def slots(self, tool: str, argument: str, private: Private) -> list[tuple[str, int, int, int]]:
         """(slot, hits, calls, values that stood in it), the most frequent first."""
         where = (tool, argument)

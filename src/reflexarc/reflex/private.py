@@ -5,7 +5,7 @@ text introduces it ("my name is ..."). A word is private where it mostly stands 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from reflexarc.provenance.words import plain_text
@@ -33,7 +33,11 @@ _GENERIC = frozenset(
 class Private:
     """Personal values and words of some sessions, by the tasks they occur in. Never stored."""
 
-    def __init__(self, sessions: Iterable[Session] = ()) -> None:
+    def __init__(
+        self, sessions: Iterable[Session] = (), read: Callable[[Session], Context] | None = None
+    ) -> None:
+        """`read` gives the context of a whole session, and is asked once for each in order: who
+        reads them anyway spares a second reading."""
         self._values: defaultdict[str, set[str]] = defaultdict(set)
         self._words: defaultdict[str, set[str]] = defaultdict(set)
         self._tools: defaultdict[str, set[str]] = defaultdict(set)
@@ -41,7 +45,7 @@ class Private:
         found = _Found()
         for session in sessions:
             self._name(session)
-            for value in found.values(session):
+            for value in found.values(session, (read or _context_of)(session)):
                 self._add(value, session.task)
         # Every member asks about the same few names.
         self._named: dict[str, bool] = {}
@@ -105,6 +109,12 @@ class Private:
         return lower in self._values or any(_within(value, lower) for value in self._long)
 
 
+def _context_of(session: Session) -> Context:
+    context = Context()
+    context.extend(session.messages)
+    return context
+
+
 def _within(value: str, text: str) -> bool:
     """Whether a text holds a value as whole words: "ann lee" is not within "joann leeds"."""
     at = text.find(value)
@@ -129,9 +139,8 @@ class _Found:
         self._of_text: dict[str, tuple[str, ...]] = {}
         self._personal: dict[str, bool] = {}
 
-    def values(self, session: Session) -> Iterable[str]:
-        context = Context()
-        context.extend(session.messages)
+    def values(self, session: Session, context: Context) -> Iterable[str]:
+        """`context` has read the whole session."""
         for entry in context.entries:
             if isinstance(entry.value, str | int | float) and self._holds_personal(entry.slot):
                 yield entry.text

@@ -26,12 +26,14 @@ Told = tuple[float, float, float, float]
 class Text:
     """The newest message of one author, with what is looked up in it most."""
 
-    __slots__ = ("lower", "text", "words")
+    __slots__ = ("asked", "lower", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lower = text.lower()
         self.words = word_set(text[-_TAIL:])
+        # Signs of its words, and of those of its parts, as `choice.py` asks for them.
+        self.asked: tuple[list[int], list[list[int]]] | None = None
 
 
 EMPTY = Text("")

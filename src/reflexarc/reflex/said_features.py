@@ -34,9 +34,9 @@ def said_columns(
     said = _said(context)
     shares = context.said_now().shares
     message = context.user.text
-    if context.cued[0] is not cues:
-        context.cued = (cues, {})
-    cued = context.cued[1]
+    cued = context.cued.get(cues)
+    if cued is None:
+        cued = context.cued[cues] = {}
     asked = context.user.words
     which = tuple(not asked.isdisjoint(words) for words in (_FIRST, _LAST, _ALL))
     ends = _ends(candidates)

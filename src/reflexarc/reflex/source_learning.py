@@ -59,6 +59,25 @@ class _ArgumentCounts:
         self.projections: Counter[tuple[str, ...]] = Counter()
         self.projected_in: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
 
+    def take(self, other: "_ArgumentCounts") -> None:
+        """Count what another one counted over other tasks."""
+        self.present += other.present
+        self.tasks |= other.tasks
+        self.found += other.found
+        self.hits.update(other.hits)
+        self.seen.update(other.seen)
+        self.size.update(other.size)
+        self.kinds.update(other.kinds)
+        self.item_kinds.update(other.item_kinds)
+        for written, tasks in other.written.items():
+            self.written[written] |= tasks
+        for text, (value, tasks) in other.constants.items():
+            known = self.constants.setdefault(text, (value, set()))
+            known[1].update(tasks)
+        self.projections.update(other.projections)
+        for keys, tasks in other.projected_in.items():
+            self.projected_in[keys] |= tasks
+
     def project(self, keys: tuple[str, ...], task: str) -> None:
         self.projections[keys] += 1
         self.projected_in[keys].add(task)
@@ -87,17 +106,15 @@ class SourceLearner:
         self._forms = dict(forms or {})
         self.index = {tool: learned.index for tool, learned in self._forms.items()}
         self.moves = MoveLearner()
-        self._trail = Trail(self.index)
         self._tools: defaultdict[str, _ToolCounts] = defaultdict(_ToolCounts)
         self._index: SlotIndex | None = None
         self._private = private
         self._slot_tasks: defaultdict[str, set[str]] = defaultdict(set)
 
-    def observe(self, context: Context, call: ToolCall, task: str) -> None:
-        """Count one recorded call, `context` being what stood before it."""
+    def observe(self, context: Context, call: ToolCall, task: str) -> SlotIndex:
+        """Count one recorded call, `context` being what stood before it; what stands where."""
         if self._index is None or self._index.context is not context:
             self._index = SlotIndex(context)
-            self._trail = Trail(self.index)
         for slot in self._index.update():
             self._slot_tasks[_path(slot)].add(task)
         counts = self._tools[call.name]
@@ -106,25 +123,35 @@ class SourceLearner:
         self._patterns.observe(context, call, task)
         for name, value in call.arguments.items():
             self._observe_value(counts.arguments[name], value, task, self._index)
-        if call.name in self._forms and call.well_formed:
-            self._observe_holes(self._forms[call.name], counts, call, task, self._index)
+        return self._index
 
-    def _observe_holes(
-        self,
-        learned: LearnedForms,
-        counts: _ToolCounts,
-        call: ToolCall,
-        task: str,
-        index: SlotIndex,
-    ) -> None:
+    def observe_form(self, call: ToolCall, task: str, index: SlotIndex) -> None:
+        """Count the form of a recorded call and what fills its holes, `index` being what stood
+        before it. Apart from `observe`: each learner has forms of its own."""
+        learned = self._forms.get(call.name)
+        if learned is None or not call.well_formed:
+            return
         found = learned.index.find(call.arguments)
-        self._trail.read(index.context.log)
-        self.moves.observe(call.name, found[0] if found is not None else OPEN, self._trail, task)
+        trail = Trail.of(index.context, self.index)
+        self.moves.observe(call.name, found[0] if found is not None else OPEN, trail, task)
         if found is None:
             return
         number, values = found
+        holes = self._tools[call.name].holes
         for place, value in zip(learned.forms[number].holes, values, strict=True):
-            self._observe_value(counts.holes[place], value, task, index)
+            self._observe_value(holes[place], value, task, index)
+
+    def take(self, other: "SourceLearner") -> None:
+        """Count the calls that another one observed, of other tasks; forms aside."""
+        for name, counts in other._tools.items():
+            own = self._tools[name]
+            own.calls += counts.calls
+            own.tasks |= counts.tasks
+            for argument, of_argument in counts.arguments.items():
+                own.arguments[argument].take(of_argument)
+        self._patterns.take(other._patterns)
+        for path, tasks in other._slot_tasks.items():
+            self._slot_tasks[path] |= tasks
 
     def _observe_value(
         self, counts: _ArgumentCounts, value: Any, task: str, index: SlotIndex

@@ -52,12 +52,12 @@ class Trail:
     @classmethod
     def of(cls, context: Context, index: Mapping[str, FormIndex]) -> "Trail":
         """The trail of a context, read on from where it was left."""
-        kept = context.trail
+        kept = context.trails.get(id(index))
         if kept is not None and kept[0] is index and isinstance(kept[1], Trail):
             trail = kept[1]
         else:
             trail = cls(index)
-            context.trail = (index, trail)
+            context.trails[id(index)] = (index, trail)
         trail.read(context.log)
         return trail
 
