@@ -57,7 +57,7 @@ def test_a_recalled_tool_is_compared_with_another(
 
     def doubting(reflex: Reflex, context: Context, offered: Collection[str]) -> Ranking:
         found = ranked(reflex, context, offered)
-        return Ranking(found.calls, found.classes, np.array([0.9, 0.1]), found.recalled)
+        return Ranking(found.calls, found.classes, np.array([0.9, 0.1]), 0.9, found.recalled)
 
     monkeypatch.setattr(Reflex, "rank", doubting)
     found = explain(house, run(3, 9), 0, others=[run(5, 9)])

@@ -114,15 +114,16 @@ class _Pool:
             candidate.entries.append(entry)
         return candidate
 
-    def add_list(self, parts: Sequence[Part], made: int, slot: int) -> None:
-        """A list made of values that stand apart; its text is put together from theirs."""
-        texts = [
-            entry.text if value is entry.value else plain_text(value) for value, entry in parts
-        ]
-        text = "[" + "\x1f".join(texts)
-        if len(self.candidates) >= self.limit and text not in self._by_text:
-            return  # most are one too many: hundreds of lists can be made of a few values
-        candidate = self.add([value for value, _ in parts], made, slot, parts[0][1], text)
+    def add_list(self, text: str, parts: Sequence[Part], made: int, slot: int) -> None:
+        """A list made of values that stand apart, and its text."""
+        candidate = self._by_text.get(text)
+        if candidate is None:
+            if len(self.candidates) >= self.limit:
+                return  # most are one too many: hundreds of lists can be made of a few values
+            candidate = self.add([value for value, _ in parts], made, slot, parts[0][1], text)
+        else:
+            candidate.slots.append(slot)
+            candidate.entries.append(parts[0][1])
         if candidate is not None and not candidate.parts:
             candidate.parts = [entry for _, entry in parts]
 
@@ -192,22 +193,59 @@ def _scalars(context: Context, argument: Argument, pool: _Pool) -> None:
 
 def _lists(context: Context, argument: Argument, pool: _Pool) -> None:
     """Lists that what was said points at first: of single values there may be many."""
-    singles: list[tuple[Any, int, Entry]] = []
-    for at, slot in enumerate(argument.slots):
+    found = [_items(context, slot.name, argument.item_kind) for slot in argument.slots]
+    for at, items in enumerate(found):
+        for entry in items.wholes:
+            pool.add(entry.value, WHOLE, at, entry, entry.text)
+        for text, parts, made in items.told:
+            pool.add_list(text, parts, made, at)
+    for at, items in enumerate(found):
+        for text, parts in items.singles:
+            pool.add_list(text, parts, COPIED, at)
+
+
+class _Items:
+    """The lists that a slot gives: those that stand in it, those made of its values, each value
+    alone; the latter two with their texts."""
+
+    __slots__ = ("count", "said", "singles", "told", "wholes")
+
+    def __init__(self, context: Context, entries: Sequence[Entry], kind: Kind) -> None:
+        self.count = len(entries)
+        self.said = context.said_now()
+        self.wholes: list[Entry] = []
+        self.singles: list[tuple[str, tuple[Part, ...]]] = []
         by_message: defaultdict[Origin, list[Part]] = defaultdict(list)
-        for entry in _entries(context, slot.name)[-_NEWEST_ITEMS:]:
-            whole: Any = entry.value
-            if isinstance(whole, list):
-                pool.add(cast("list[Any]", whole), WHOLE, at, entry)
+        texts: dict[Entry, str] = {}
+        for entry in entries[-_NEWEST_ITEMS:]:
+            if isinstance(entry.value, list):
+                self.wholes.append(entry)
                 continue
-            fits, value = coerce(whole, argument.item_kind)
+            fits, value = coerce(entry.value, kind)
             if fits:
-                singles.append((value, at, entry))
+                text = entry.text if value is entry.value else plain_text(value)
+                texts[entry] = text
+                self.singles.append((f"[{text}", ((value, entry),)))
                 by_message[entry.origin].append((value, entry))
-        for parts, made in lists_told(context, by_message):
-            pool.add_list(parts, made, at)
-    for value, at, entry in singles:
-        pool.add_list([(value, entry)], COPIED, at)
+        self.told = [
+            ("[" + "\x1f".join([texts[entry] for _, entry in parts]), parts, made)
+            for parts, made in lists_told(context, by_message)
+        ]
+
+
+def _items(context: Context, slot: str, kind: Kind) -> _Items:
+    """Made once while nobody speaks and nothing is added to the slot: several tools and arguments
+    take their lists from the same ones."""
+    entries = _entries(context, slot)
+    found = context.items.get((slot, kind))
+    if (
+        isinstance(found, _Items)
+        and found.count == len(entries)
+        and found.said is context.said_now()
+    ):
+        return found
+    found = context.items[slot, kind] = _Items(context, entries, kind)
+    return found
 
 
 def _projections(context: Context, argument: Argument, pool: _Pool) -> None:

@@ -51,7 +51,17 @@ _PART = re.compile(
 class _Said:
     """What a user's message says of every tool."""
 
-    __slots__ = ("best_part", "name", "parts", "place", "said", "said_most", "text")
+    __slots__ = (
+        "best_part",
+        "frame",
+        "name",
+        "part",
+        "parts",
+        "place",
+        "said",
+        "said_most",
+        "text",
+    )
 
     def __init__(self, tables: Mapping[str, Table], said: Weights, parts: Weights,
                  words: Sequence[int]) -> None:  # fmt: skip
@@ -60,6 +70,9 @@ class _Said:
         self.said = _together(said)
         self.said_most = said.max(axis=0) if len(said) else np.zeros(said.shape[1], np.float32)
         self.parts = parts
+        self.part = parts.max(axis=0)
+        # Rows of the features that stay while nobody speaks, for these tools and System 2's words.
+        self.frame: tuple[bytes, Text, Weights] | None = None
         self.best_part = parts.argmax(axis=0)
         self.place = self.best_part / max(1, len(parts) - 1)
 
@@ -67,6 +80,11 @@ class _Said:
 def _together(rows: Weights) -> Weights:
     """The evidence of several signs that are not independent."""
     return rows.sum(axis=0) / max(1.0, float(np.sqrt(len(rows))))
+
+
+def _behind(rows: Weights, allowed: NDArray[np.bool_]) -> Weights:
+    """How far each tool stands behind the best that is offered, row by row."""
+    return rows - rows[:, allowed].max(axis=1, keepdims=True) if allowed.any() else rows
 
 
 def _roots(sizes: Sequence[int]) -> Weights:
@@ -157,46 +175,67 @@ class ToolFit:
         """(tools, features)."""
         look = evidence or self._evidence
         said = self._said(context, look)
+        # A column of the features is a row here, written in one run; handed out transposed.
+        rows = self._frame(context, said, allowed).copy()
         since = context.called_since_user
-        called = np.zeros(len(self.tools), dtype=np.float32)
+        if since:
+            self._say_what_is_done(rows, said, since, allowed)
+        at = self._at
+        for name, times in context.tool_counts.items():
+            if name in at:
+                rows[_EVER, at[name]] = min(5, times)
+        if context.last_call is not None and context.last_call.name in at:
+            rows[_LAST, at[context.last_call.name]] = 1.0
+        rows[_EVENTS], _ = look.sums("events", [(one,) for one in events_of(context)])
+        shown = shown_of(context)
+        if shown:
+            rows[_SHOWN] = _together(look.found("shown", shown))
+        rows[_SINCE] = context.calls_since_user
+        if counts:
+            rows[-2:, : len(counts)] = np.array(counts, dtype=np.float32).T
+        return rows.T
+
+    def _frame(self, context: Context, said: _Said, allowed: NDArray[np.bool_]) -> Weights:
+        """(features, tools) as they are where nothing was called: what of them stays until someone
+        speaks is written once."""
+        key = allowed.tobytes()
+        found = said.frame
+        if found is not None and found[0] == key and found[1] is context.assistant:
+            return found[2]
+        agent_name, agent_text = self._agent(context)
+        rows = np.zeros((len(FEATURES), len(self.tools)), dtype=np.float32)
+        plain = np.stack((said.name, said.text, said.said, said.part, said.part, agent_name))
+        rows[_PLAIN] = plain
+        rows[_BEHIND] = _behind(plain, allowed)
+        for name, column in (
+            ("said_most", said.said_most), ("part_at", said.place),
+            ("part_after_done", said.place + 1.0), ("agent_text", agent_text),
+            ("prior", self.prior), ("parts", len(said.parts)),
+        ):  # fmt: skip
+            rows[_COLUMN[name]] = column
+        rows[-2:] = _UNCOUNTED
+        said.frame = (key, context.assistant, rows)
+        return rows
+
+    def _say_what_is_done(
+        self, rows: Weights, said: _Said, since: Mapping[str, int], allowed: NDArray[np.bool_]
+    ) -> None:
+        """Which parts of the request were called for, and what is left."""
         done = np.zeros(len(said.parts), dtype=np.bool_)
         reached = -1.0
         for name, times in since.items():
             at = self._at.get(name)
             if at is not None:
-                called[at] = times
+                rows[_CALLED, at] = times
                 done[said.best_part[at]] = True
                 reached = max(reached, float(said.place[at]))
         if done.all():
             left = np.full(len(self.tools), _UNMATCHED, dtype=np.float32)
         else:
             left = said.parts[~done].max(axis=0)
-        part = said.parts.max(axis=0)
-        agent_name, agent_text = self._agent(context)
-        events, _ = look.sums("events", [(one,) for one in events_of(context)])
-        # A column of the features is a row here, written in one run; handed out transposed.
-        rows = np.empty((len(FEATURES), len(self.tools)), dtype=np.float32)
-        plain = np.stack((said.name, said.text, said.said, part, left, agent_name))
-        rows[_PLAIN] = plain
-        if allowed.any():
-            plain -= plain[:, allowed].max(axis=1, keepdims=True)
-        rows[_BEHIND] = plain
-        last = context.last_call.name if context.last_call is not None else None
-        ever = [min(5, context.tool_counts.get(name, 0)) for name in self.tools]
-        shown = _together(look.found("shown", shown_of(context)))
-        others = (
-            said.said_most, said.place, said.place - reached, called,
-            [name == last for name in self.tools], ever, events[0], events[1], shown, agent_text,
-            self.prior,
-        )  # fmt: skip
-        for at, column in zip(_OTHERS, others, strict=True):
-            rows[at] = column
-        rows[_COLUMN["parts"]] = len(said.parts)
-        rows[_COLUMN["calls_since_user"]] = context.calls_since_user
-        rows[-2:] = _UNCOUNTED
-        if counts:
-            rows[-2:, : len(counts)] = np.array(counts, dtype=np.float32).T
-        return rows.T
+        rows[_OPEN] = left
+        rows[_OPEN_BEHIND] = _behind(left[None], allowed)
+        rows[_AFTER_DONE] = said.place - reached
 
     def _agent(self, context: Context) -> tuple[Weights, Weights]:
         """What System 2's newest message names and describes of the tools, worked out once."""
@@ -268,13 +307,10 @@ _BEHIND = _columns(
     "agent_name_behind",
 )  # fmt: skip
 """How far each tool stands behind the best that is offered, by the columns `_PLAIN`."""
-_OTHERS = tuple(
-    _COLUMN[name]
-    for name in (
-        "said_most", "part_at", "part_after_done", "called", "called_last", "called_ever",
-        "last_event", "last_events", "shown", "agent_text", "prior",
-    )
-)  # fmt: skip
+_CALLED, _LAST, _EVER = _COLUMN["called"], _COLUMN["called_last"], _COLUMN["called_ever"]
+_EVENTS, _SHOWN = slice(_EVENT_COLUMN, _EVENT_COLUMN + 2), _COLUMN["shown"]
+_OPEN, _OPEN_BEHIND = _COLUMN["part_open"], _COLUMN["part_open_behind"]
+_AFTER_DONE, _SINCE = _COLUMN["part_after_done"], _COLUMN["calls_since_user"]
 
 
 def offered_mask(tools: Sequence[str], offered: Collection[str]) -> NDArray[np.bool_]:

@@ -143,6 +143,8 @@ class Context:
         self._said = Said(EMPTY, EMPTY, self.user_words, ())
         # Values made of what users said (`made_values.py`), and when.
         self.made: dict[str, tuple[int, list[Entry]]] = {}
+        # The lists that the values of a slot make (`candidates.py`), by the kind of its values.
+        self.items: dict[tuple[str, str], object] = {}
         self._distinct: dict[str, tuple[int, set[str]]] = {}
         self._year = ""
         self._now: datetime | None = None

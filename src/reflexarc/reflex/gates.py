@@ -47,10 +47,6 @@ _OBSTACLES = (
     ("are all tools offered known, and the call's among them?", ("unseen_tools",)),
     ("does the call only read?", ("side_effect",)),
     ("have the tools the schemas learned from?", ("schema_changed",)),
-    (
-        "do the messages look like those learned from?",
-        ("unfamiliar:user", "unfamiliar:result", "injection"),
-    ),
 )
 
 
@@ -69,11 +65,12 @@ def gates(
     if ranking.is_message:
         against = list(reflex.obstacles(context, None, tools, model, recorded))
         likelier = Gate(
-            "is a message not far likelier than any call?", False, "free_text",
+            "is a message no likelier than all calls together?", False, "free_text",
             f"a message has probability {ranking.message_probability:.2f}: under "
             f"{SURE_OF_A_MESSAGE:g} a call would be looked for",
         )  # fmt: skip
-        return (*_met(against, reflex, context, None, tools, model), likelier)
+        familiar = _familiar(reflex, context)
+        return (*_met(against, reflex, context, None, tools, model), likelier, familiar)
     if not ranking.calls:
         return (
             Gate(
@@ -94,6 +91,7 @@ def gates(
         )
     )  # fmt: skip
     asked += _sure_enough(reflex, context, ranking, max_error)
+    asked.append(_familiar(reflex, context))
     if recorded:
         asked += _as_a_request(reflex, best.name, best.arguments, tools)
     return tuple(asked)
@@ -117,6 +115,12 @@ def _met(
     asked += [Gate("does anything else stand against it?", False, one) for one in found
               if one not in known]  # fmt: skip
     return asked
+
+
+def _familiar(reflex: Reflex, context: Context) -> Gate:
+    reason = reflex.unfamiliar(context)
+    remedy = None if reason is None else _unlike(context)
+    return Gate("do the messages look like those learned from?", reason is None, reason, remedy)
 
 
 def held_for(reflex: Reflex, ranking: Ranking) -> list[Certificate]:
@@ -214,11 +218,9 @@ def _remedy(
             return _unseen(reflex, name, tools)
         case "side_effect":
             return _why_a_write(reflex, name)
-        case "schema_changed":
+        case _:
             changed = [tool.name for tool in tools if not reflex.identity.schema_fits(tool)]
             return f"changed: {', '.join(changed)}; learn from sessions with these schemas"
-        case _:
-            return _unlike(context)
 
 
 def _unseen(reflex: Reflex, name: str, tools: Sequence[ToolSpec]) -> str:

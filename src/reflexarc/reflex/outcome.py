@@ -144,8 +144,11 @@ def judge_item(
         confidence=decision.confidence,
         reason=decision.reason,
         acted={
-            **{level_name(level): _acts(reflex, decision, level) for level in levels},
-            **{with_writes(level_name(level)): _acts(reflex, covered, level) for level in levels},
+            **{level_name(level): _acts(reflex, context, decision, level) for level in levels},
+            **{
+                with_writes(level_name(level)): _acts(reflex, context, covered, level)
+                for level in levels
+            },
         },
     )
 
@@ -154,11 +157,13 @@ def _named(verdict: str | None, calls: Sequence[ToolCall]) -> bool:
     return verdict in {call.name for call in calls}
 
 
-def _acts(reflex: Reflex, decision: Decision, level: float) -> bool:
+def _acts(reflex: Reflex, context: Context, decision: Decision, level: float) -> bool:
     """Whether the decision, made without a limit on the error, also holds under one."""
     if decision.reason not in _OF_CONFIDENCE:
         return False
     certificate = reflex.certificate(level, decision.scope)
     if certificate is None or certificate.threshold is None:
         return False
-    return decision.confidence >= certificate.threshold
+    if decision.confidence < certificate.threshold:
+        return False
+    return decision.reason == "certified" or reflex.unfamiliar(context) is None

@@ -70,7 +70,9 @@ def propose(predictor: Predictor, context: Context, ranking: Ranking) -> Ranking
     probability = float(ranking.probabilities[ranking.classes.index(name)])
     calls = predictor.fill(context, name, probability, left_open)
     calls.sort(key=lambda call: -call.joint)
-    return Ranking(calls, ranking.classes, ranking.probabilities) if calls else None
+    if not calls:
+        return None
+    return Ranking(calls, ranking.classes, ranking.probabilities, ranking.message_probability)
 
 
 def judge_item(

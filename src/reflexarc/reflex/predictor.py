@@ -137,15 +137,20 @@ class Predictor:
             allowed = [True, *(name in offered for name in self.classes[1:])]
             probabilities = np.where(allowed, probabilities, 0.0)
             probabilities = probabilities / max(1e-9, float(probabilities.sum()))
-        probabilities = self.choice.pooled(context, probabilities, counts)
         here = (context.event, context.length)
 
-        def filled() -> list[RankedCall]:
+        def mended() -> NDArray[np.float64]:
             if (context.event, context.length) != here:
-                raise RuntimeError("calls are filled before the context goes on")
-            return self._ranked(context, probabilities, {})
+                raise RuntimeError("calls are ranked before the context goes on")
+            return self.choice.pooled(context, probabilities, counts)
 
-        return Ranking(filled, self.classes, probabilities)
+        ranking = Ranking(
+            lambda: self._ranked(context, ranking.probabilities, {}),
+            self.classes,
+            mended,
+            float(probabilities[MESSAGE]),
+        )
+        return ranking
 
     def rank_among(
         self, context: Context, ranking: Ranking, offered: Collection[str]

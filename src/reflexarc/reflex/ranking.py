@@ -11,9 +11,9 @@ from reflexarc.reflex.recall import Recollection
 from reflexarc.reflex.trail import OPEN
 from reflexarc.steps import call_key
 
-SURE_OF_A_MESSAGE = 0.8
-"""From this probability on no call is proposed. On public recordings the confidence in a call never
-reached what it takes to act there."""
+SURE_OF_A_MESSAGE = 0.5
+"""From this probability on, where a message is likelier than all calls together, no call is
+proposed. On public recordings no call ever acted where it was .3."""
 
 MESSAGE = 0
 """Class 0 of the tool forest: System 2 writes a message (or thinks)."""
@@ -86,24 +86,29 @@ def each_once(calls: list[RankedCall]) -> list[RankedCall]:
 class Ranking:
     """All ranked calls, best first, and the probability of each class (0 is a message).
 
-    Calls are filled when they are first asked for: where a message is far likelier than any call,
-    nobody asks. They have to be asked for before the context goes on.
+    Calls are filled, and the probabilities of tools mended, when they are first asked for: where a
+    message is likelier than all calls, nobody asks. They have to be asked for before the context
+    goes on.
 
     `recalled`: what earlier runs of this very situation did, where that is the best-ranked call;
     `contradicted`: they did otherwise, and what they did cannot be made."""
 
-    __slots__ = ("_calls", "classes", "contradicted", "probabilities", "recalled")
+    __slots__ = (
+        "_calls", "_probabilities", "classes", "contradicted", "message_probability", "recalled",
+    )  # fmt: skip
 
     def __init__(
         self,
         calls: list[RankedCall] | Callable[[], list[RankedCall]],
         classes: tuple[str, ...],
-        probabilities: NDArray[np.float64],
+        probabilities: NDArray[np.float64] | Callable[[], NDArray[np.float64]],
+        message_probability: float,
         recalled: Recollection | None = None,
     ) -> None:
         self._calls = calls
+        self._probabilities = probabilities
         self.classes = classes
-        self.probabilities = probabilities
+        self.message_probability = message_probability
         self.recalled = recalled
         self.contradicted = False
 
@@ -115,6 +120,13 @@ class Ranking:
         return self._calls
 
     @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """(classes,)"""
+        if callable(self._probabilities):
+            self._probabilities = self._probabilities()
+        return self._probabilities
+
+    @property
     def is_message(self) -> bool:
         """Whether a message is so likely that no call is worth filling."""
         return (
@@ -124,13 +136,11 @@ class Ranking:
         )
 
     @property
-    def message_probability(self) -> float:
-        return float(self.probabilities[MESSAGE])
-
-    @property
     def verdict(self) -> str | None:
         """The most probable class: a tool's name, or None for a message."""
         if self.recalled is not None:
             return self.recalled.tool
+        if self.message_probability >= SURE_OF_A_MESSAGE:
+            return None
         best = int(np.argmax(self.probabilities))
         return None if best == MESSAGE else self.classes[best]

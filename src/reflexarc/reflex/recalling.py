@@ -30,12 +30,18 @@ def remembered(
         if call_hash(salt_of(context), best.key) == found.call:
             call = best
     if call is None:
-        otherwise = Ranking(lambda: ranking.calls, ranking.classes, ranking.probabilities)
+        otherwise = Ranking(
+            lambda: ranking.calls, ranking.classes, lambda: ranking.probabilities,
+            ranking.message_probability,
+        )  # fmt: skip
         otherwise.contradicted = True
         return otherwise
     key = call.key
     others = [other for other in ranking.calls if other.key != key]
-    return Ranking([call, *others], ranking.classes, ranking.probabilities, found)
+    return Ranking(
+        [call, *others], ranking.classes, lambda: ranking.probabilities,
+        ranking.message_probability, found,
+    )  # fmt: skip
 
 
 def recalled_call(predictor: Predictor, context: Context, found: Recollection) -> RankedCall | None:

@@ -271,6 +271,9 @@ class Reflex:
                 reason = "no_certificate"
             elif confidence < certificate.threshold:
                 reason = "free_text" if ranking.verdict is None else "below_threshold"
+        if reason is None:
+            # Asked last, of what would act: to look at every message costs more than the rest.
+            reason = self.unfamiliar(context)
         if reason is not None or certificate is None:
             reason = reason or "no_certificate"
             return Decision("escalate", reason, call, confidence, None, others, scope=scope)
@@ -302,6 +305,8 @@ class Reflex:
         best = partial.calls[0]
         left_open = open_arguments(member.predictor.sources.by_name[best.name])
         if any(self.obstacles(context, best, tools.specs, model, recorded=True)):
+            return None
+        if self.unfamiliar(context) is not None:
             return None
         if self.unlabelled(best.name, tools.specs) is not None:
             return None
@@ -363,8 +368,8 @@ class Reflex:
         recorded: bool,
         writes: Collection[str] = (),
     ) -> Iterator[str]:
-        """Everything that stands against this call (None: against any), however sure System 1 is
-        of it; the first is the reason given."""
+        """What stands against this call (None: against any), however sure System 1 is of it; the
+        first is the reason given. What is `unfamiliar` is asked after how sure it is."""
         if context.opaque:
             yield "opaque_content"
         if context.unanswered_calls:
@@ -379,6 +384,7 @@ class Reflex:
         # Also a tool that is not called: with new words it may be what System 2 would take now.
         if recorded and not all(self.identity.schema_fits(tool) for tool in tools):
             yield "schema_changed"
-        fault = self.member(context).familiarity.fault(context)
-        if fault is not None:
-            yield fault
+
+    def unfamiliar(self, context: Context) -> str | None:
+        """What of the conversation looks unlike what was learned from, if anything does."""
+        return self.member(context).familiarity.fault(context)

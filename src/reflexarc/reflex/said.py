@@ -110,16 +110,17 @@ class Said:
         having = Counter(word for words in heard for word in words)
         count = len(records) + 1
         weights = {word: math.log(count / n) for word, n in having.items()}
+        # Summed so that the order of words, which differs from process to process, does not tell.
         totals = [
-            sum([weight for word, weight in weights.items() if word in field]) or 1.0
+            math.fsum([weight for word, weight in weights.items() if word in field]) or 1.0
             for field in fields
         ]
         return {
             record: (
-                sum([weights[word] for word in words if word in fields[0]]) / totals[0],
-                sum([weights[word] for word in words if word in fields[1]]) / totals[1],
-                sum([weights[word] for word in words if word in fields[2]]) / totals[2],
-                sum([weights[word] for word in words if word in fields[3]]) / totals[3],
+                math.fsum([weights[word] for word in words if word in fields[0]]) / totals[0],
+                math.fsum([weights[word] for word in words if word in fields[1]]) / totals[1],
+                math.fsum([weights[word] for word in words if word in fields[2]]) / totals[2],
+                math.fsum([weights[word] for word in words if word in fields[3]]) / totals[3],
             )
             for record, words in zip(records, heard, strict=True)
         }
