@@ -1,12 +1,14 @@
 """The parts of composed texts: URLs, `kind:id` references, `Bearer <token>`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import lru_cache
 
 from reflexarc.provenance.entries import Entry
 from reflexarc.provenance.words import shape
 
 _MAX_PARTED_CHARS = 400
+_SHORT = 60
 _MAX_PARTS = 40
 _PART = re.compile(
     r"[A-Za-z][A-Za-z0-9+.\-]{1,20}://[^\s/?#\"'<>]+"
@@ -37,26 +39,37 @@ def names_one(part: str) -> bool:
     return any(c.isdigit() for c in part) and "://" not in part and not _VERSION.fullmatch(part)
 
 
-def part_entries(entry: Entry) -> Iterator[Entry]:
+def part_entries(entry: Entry) -> Sequence[Entry]:
     """The parts of an entry's text that name one thing, in slots of their own: by their place
     where the text is composed (`...response_ref~3`), by their shape where it is prose; the
     `scheme://host` of a URL."""
     text = entry.value
     if not isinstance(text, str) or len(text) > _MAX_PARTED_CHARS:
-        return
+        return ()
+    parts = _found_often(text) if len(text) <= _SHORT else _naming_parts(text)
+    if not parts:
+        return ()
+    return [
+        Entry(f"{entry.slot}~{place}", part, entry.origin, entry.position, entry.record)
+        for place, part in parts
+    ]
+
+
+def _naming_parts(text: str) -> tuple[tuple[str, str], ...]:
+    """The parts of `part_entries`, each after how its slot is named."""
     if text[:1] in ("{", "[") or not _NAMING.search(text):
-        return
+        return ()
     parts = [part for part in text_parts(text) if not delimiter(part)]
     if len(parts) < 2:
-        return
+        return ()
     prose = " " in text
+    found: list[tuple[str, str]] = []
     for at, part in enumerate(parts):
         if "://" in part:
-            slot = f"{entry.slot}~host"
-        elif not names_one(part):
-            continue
-        elif prose:
-            slot = f"{entry.slot}~{shape(part)}"
-        else:
-            slot = f"{entry.slot}~{at}"
-        yield Entry(slot, part, entry.origin, entry.position, entry.record)
+            found.append(("host", part))
+        elif names_one(part):
+            found.append((shape(part) if prose else str(at), part))
+    return tuple(found)
+
+
+_found_often = lru_cache(maxsize=16384)(_naming_parts)  # of short texts: a few megabytes at most

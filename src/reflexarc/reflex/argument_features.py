@@ -7,11 +7,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.provenance import Entry, Origin, Record
-from reflexarc.provenance.entries import NO_RECORD
-from reflexarc.reflex.candidates import ABSENT, Candidate
+from reflexarc.provenance import Record
+from reflexarc.reflex.candidates import Candidate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import Cues
+from reflexarc.reflex.links import UNLINKED, Links
+from reflexarc.reflex.links import Chosen as Chosen
 from reflexarc.reflex.said_features import SAID_FEATURES, said_columns
 from reflexarc.reflex.sources import Argument
 from reflexarc.reflex.told_features import TOLD_FEATURES, told_columns
@@ -43,26 +44,21 @@ _FIRST_SAID = len(FEATURES) - len(SAID_FEATURES)
 _NOTHING: frozenset[str] = frozenset()
 _NO_OVERLAP = (0.0, 0.0, 0.0)
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_FAR = 9.0
 _LINK_COLUMNS = np.array([
     _LINKED, _LINKED_RECORD, _LENGTH_DIFFERENCE, _CHOSEN_BEFORE, _STEP, _COLUMN["parts_linked"],
     _COLUMN["parts_again"],
 ])  # fmt: skip
-_UNLINKED = (-1.0, -1.0, _FAR, 0.0, _FAR, -1.0, 0.0)
 _TOLD_COLUMNS = slice(_COLUMN[TOLD_FEATURES[0]], _COLUMN[TOLD_FEATURES[-1]] + 1)
 _NEUTRAL = np.zeros(len(FEATURES), dtype=np.float32)
-_NEUTRAL[_LINK_COLUMNS] = _UNLINKED
+_NEUTRAL[_LINK_COLUMNS] = UNLINKED
 _NO_AGE = 99.0
-_LONGEST_LINKED = 20_000
-_LINKED_ENTRIES = 6
-_SHORTEST_LINKED = 3
 
 
 def argument_matrix(
     context: Context, argument: Argument, candidates: list[Candidate], cues: Cues
 ) -> NDArray[np.float32]:
     """(candidates, features); the columns that depend on earlier arguments are left at their
-    neutral value, see `link_values`."""
+    neutral value, see `links.py`."""
     matrix = np.empty((len(candidates), len(FEATURES)), dtype=np.float32)
     matrix[:] = _NEUTRAL
     matrix[:, _COLUMN["argument"]] = argument.index
@@ -169,43 +165,12 @@ def _relative(matrix: NDArray[np.float32]) -> None:
         matrix[:, _COLUMN[target]] = column - column.max()
 
 
-class Chosen:
-    """The arguments already filled: their texts, where the last one stands, and the length and the
-    items of the last list among them."""
-
-    __slots__ = ("entry", "length", "parts", "texts")
-
-    def __init__(
-        self,
-        texts: tuple[str, ...] = (),
-        length: int = 0,
-        entry: Entry | None = None,
-        parts: tuple[str, ...] = (),
-    ) -> None:
-        self.texts = texts
-        self.length = length
-        self.entry = entry
-        self.parts = parts
-
-    def then(self, candidate: Candidate) -> "Chosen":
-        text = candidate.text
-        if candidate.length:
-            parts = tuple(entry.text for entry in candidate.parts)
-            return Chosen(self.texts, candidate.length, self.entry, parts)
-        if candidate.made == ABSENT or isinstance(candidate.value, (dict, list)):
-            return self
-        entry = candidate.entries[-1] if candidate.entries else self.entry
-        if len(text) <= _SHORTEST_LINKED:
-            return Chosen(self.texts, self.length, entry, self.parts)
-        return Chosen((*self.texts, text), self.length, entry, self.parts)
-
-
 def link_columns(
     matrix: NDArray[np.float32], context: Context, candidates: list[Candidate], chosen: Chosen
 ) -> NDArray[np.float32]:
     """A copy of the matrix that knows the arguments chosen before."""
     linked = matrix.copy()
-    values = link_values(context, candidates, chosen)
+    values = Links(context, candidates).values(chosen)
     if values is not None:
         linked[:, _LINK_COLUMNS] = values
     return linked
@@ -220,14 +185,22 @@ def linked_rows(
     """The distinct rows of `link_columns` of several choices, and for each choice the places of
     its candidates' rows, (choices, candidates): most candidates look alike after either choice."""
     count = len(candidates)
-    first = link_columns(matrix, context, candidates, several[0])
+    if len(several) == 1 and several[0].nothing:
+        return matrix, np.arange(count)[None]
+    links = Links(context, candidates)
+    first = matrix.copy()
+    base = links.values(several[0])
+    if base is None:
+        base = np.full((count, len(UNLINKED)), UNLINKED, dtype=np.float32)
+    else:
+        first[:, _LINK_COLUMNS] = base
     places = np.empty((len(several), count), dtype=np.intp)
     places[0] = np.arange(count)
     parts, total = [first], count
-    base = first[:, _LINK_COLUMNS]
     for at, chosen in enumerate(several[1:], 1):
-        found = link_values(context, candidates, chosen)
-        values = np.array([_UNLINKED] * count if found is None else found, dtype=np.float32)
+        values = links.values(chosen)
+        if values is None:
+            values = np.full((count, len(UNLINKED)), UNLINKED, dtype=np.float32)
         differ = (values != base).any(axis=1).nonzero()[0]
         places[at] = places[0]
         if len(differ):
@@ -237,79 +210,3 @@ def linked_rows(
             places[at, differ] = np.arange(total, total + len(differ))
             total += len(differ)
     return (np.concatenate(parts) if len(parts) > 1 else first), places
-
-
-def link_values(
-    context: Context, candidates: list[Candidate], chosen: Chosen
-) -> list[tuple[float, ...]] | None:
-    """For each candidate: whether its message, and its very record, holds the arguments chosen
-    before too; how much longer a list it is; whether it is one of them; how far behind the last
-    of them it stands in the same message; and of a list beside a list, item by item, the share of
-    items that stand in a message with their counterpart, and that are it. None where nothing was
-    chosen."""
-    texts, last, length = chosen.texts, chosen.entry, chosen.length
-    if not texts and last is None and not length:
-        return None
-    holds = context.holds
-    # What is asked of one message or record is asked once for all candidates that stand in it.
-    shares: dict[int, float] = {}
-    rows: list[tuple[float, ...]] = []
-    for candidate in candidates:
-        best = best_record = -1.0
-        step: float | None = None
-        entries = candidate.entries
-        if texts and candidate.made != ABSENT:
-            for entry in entries if len(entries) <= _LINKED_ENTRIES else entries[:_LINKED_ENTRIES]:
-                origin, record = entry.origin, entry.record
-                share = shares.get(id(origin))
-                if share is None:
-                    share = shares[id(origin)] = _share_of(holds, origin, texts)
-                if share > best:
-                    best = share
-                if record is not NO_RECORD:
-                    share = shares.get(id(record))
-                    if share is None:
-                        share = shares[id(record)] = (
-                            _share_of(holds, record, texts) if record.text else -1.0
-                        )
-                    if share > best_record:
-                        best_record = share
-        if last is not None:
-            origin, position = last.origin, last.position
-            for entry in entries if len(entries) <= 4 else entries[-4:]:
-                if entry.origin is origin:
-                    here = entry.position - position
-                    if step is None or abs(here - 1) < abs(step - 1):
-                        step = here
-        rows.append((
-            best, best_record,
-            candidate.length - length if length and candidate.length else _FAR,
-            bool(texts) and candidate.made != ABSENT and candidate.text in texts,
-            _FAR if step is None else step,
-            *_beside(holds, candidate, chosen.parts),
-        ))  # fmt: skip
-    return rows
-
-
-def _beside(
-    holds: dict[tuple[Origin | Record, str], bool], candidate: Candidate, chosen: tuple[str, ...]
-) -> tuple[float, float]:
-    if len(candidate.parts) != len(chosen) or not chosen:
-        return -1.0, 0.0
-    pairs = list(zip(candidate.parts, chosen, strict=True))
-    linked = sum([_share_of(holds, entry.origin, (text,)) for entry, text in pairs])
-    again = sum([entry.text == text for entry, text in pairs])
-    return linked / len(pairs), again / len(pairs)
-
-
-def _share_of(
-    holds: dict[tuple[Origin | Record, str], bool], holder: Origin | Record, texts: tuple[str, ...]
-) -> float:
-    """The share of texts that a message or a record holds; what it holds never changes."""
-    count = 0
-    for part in texts:
-        held = holds.get((holder, part))
-        if held is None:
-            held = holds[holder, part] = part in holder.text[:_LONGEST_LINKED]
-        count += held
-    return count / len(texts)
