@@ -13,6 +13,7 @@ from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import Cues
 from reflexarc.reflex.links import UNLINKED, Links
 from reflexarc.reflex.links import Chosen as Chosen
+from reflexarc.reflex.record_features import RECORD_FEATURES, record_columns
 from reflexarc.reflex.said_features import SAID_FEATURES, said_columns
 from reflexarc.reflex.sources import Argument
 from reflexarc.reflex.told_features import TOLD_FEATURES, told_columns
@@ -24,7 +25,7 @@ FEATURES = (
     "linked", "linked_record", "argument", "length", "length_difference", "best_in_user",
     "best_in_talk", "best_in_assistant", "newest_output", "best_slot", "candidates",
     "chosen_before", "step", "named_record", "named_slot", "best_named", *TOLD_FEATURES,
-    "parts_linked", "parts_again", *SAID_FEATURES,
+    "parts_linked", "parts_again", *RECORD_FEATURES, *SAID_FEATURES,
 )  # fmt: skip
 _COLUMN = {name: at for at, name in enumerate(FEATURES)}
 _LINKED = _COLUMN["linked"]
@@ -48,6 +49,7 @@ _LINK_COLUMNS = np.array([
     _LINKED, _LINKED_RECORD, _LENGTH_DIFFERENCE, _CHOSEN_BEFORE, _STEP, _COLUMN["parts_linked"],
     _COLUMN["parts_again"],
 ])  # fmt: skip
+_RECORD_COLUMNS = slice(_COLUMN[RECORD_FEATURES[0]], _COLUMN[RECORD_FEATURES[-1]] + 1)
 _TOLD_COLUMNS = slice(_COLUMN[TOLD_FEATURES[0]], _COLUMN[TOLD_FEATURES[-1]] + 1)
 _NEUTRAL = np.zeros(len(FEATURES), dtype=np.float32)
 _NEUTRAL[_LINK_COLUMNS] = UNLINKED
@@ -65,6 +67,7 @@ def argument_matrix(
     matrix[:, _COLUMN["candidates"]] = len(candidates)
     matrix[:, _VARIED_COLUMNS] = _varied(context, argument, candidates)
     matrix[:, _FIRST_SAID:] = said_columns(context, argument, candidates, cues)
+    matrix[:, _RECORD_COLUMNS] = record_columns(context, argument, candidates, cues)
     _relative(matrix)
     told = told_columns(context, candidates)
     if told is not None:

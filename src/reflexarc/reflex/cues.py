@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from reflexarc.provenance import Entry, Origin
+from reflexarc.provenance import Entry, Origin, Record
 from reflexarc.provenance.stems import name_stems, stem
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.associations import sign
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.record_cues import RecordLearner, record_sign, telling
 from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.steps import ToolCall
 
@@ -112,6 +113,17 @@ class Cues:
         known = self._weights.get(sign(f"said|{text.lower()}"))
         return known if known is not None else self._weights.get(sign("said|"), 0.0)
 
+    def of_record(self, tool: str, argument: str, record: Record) -> tuple[float, float]:
+        """What the words of a value's record say most for it, and most against it, as an
+        argument."""
+        known = self._weights
+        best = worst = 0.0
+        for word in telling(record.words):
+            weight = known.get(record_sign(tool, argument, word))
+            if weight is not None:
+                best, worst = max(best, weight), min(worst, weight)
+        return best, worst
+
     def scores(self, tool: str, argument: str, entry: Entry) -> tuple[float, float, float]:
         """How much the words before it speak for a value as any argument of this name, as this
         argument, and how much the word after it does."""
@@ -153,10 +165,12 @@ class CueLearner:
         self._read = 0
         self._by_text: dict[str, Entry] = {}
         self._keys_of: defaultdict[str, list[Key]] | None = None
+        self._records = RecordLearner()
 
     def observe(self, context: Context, call: ToolCall, task: str) -> None:
         """Count one recorded call, `context` being what stood before it."""
         self._update(context, task)
+        self._records.observe(context, call, task)
         for name, value in call.arguments.items():
             parts = cast("list[Any]", value)[:8] if isinstance(value, list) else [value]
             for part in parts:
@@ -217,6 +231,7 @@ class CueLearner:
                 weights[sign(f"{key}|{cue}")] = self._weight(
                     cue, len(tasks), len(self._filled[key])
                 )
+        weights.update(self._records.finish())
         return Cues({one: _stored(weight) for one, weight in weights.items()})
 
     def without(self, task: str, cues: Cues) -> Cues:
@@ -230,6 +245,11 @@ class CueLearner:
                 weights[where] = self._weight(cue, others, filled)
             else:
                 weights.pop(where, None)
+        for where, weight in self._records.without(task, weights).items():
+            if weight is None:
+                del weights[where]
+            else:
+                weights[where] = weight
         return Cues(weights)
 
     def _of_task(self, task: str) -> list[Key]:

@@ -29,6 +29,7 @@ from reflexarc.reflex.trees import Forest
 
 _MAX_TOOLS = 3
 _MIN_TOOL_PROBABILITY = 0.03
+_MIN_OF_BEST_TOOL = 0.1
 _BEAM = 3
 _HOPELESS = 0.01
 ONLY_CANDIDATE = 0.97
@@ -173,9 +174,11 @@ class Predictor:
     ) -> list[RankedCall]:
         order = [int(at) for at in np.argsort(-probabilities, kind="stable") if at != MESSAGE]
         calls: list[RankedCall] = []
+        best = float(probabilities[order[0]]) if order else 0.0
+        least = min(_MIN_TOOL_PROBABILITY, _MIN_OF_BEST_TOOL * best)
         for at in order[:_MAX_TOOLS]:
             probability = float(probabilities[at])
-            if probability < _MIN_TOOL_PROBABILITY and calls:
+            if probability < least and calls:
                 break
             if probability <= 0.0:
                 continue

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from reflexarc.reflex.associations import MAX_SIGNS, MAX_WEIGHTS, Table
 from reflexarc.reflex.choice import TABLES, ToolChoice, ToolFit
 from reflexarc.reflex.cues import MAX_CUES, MAX_WORDS, Cues
+from reflexarc.reflex.record_cues import MAX_RECORD_CUES
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps.errors import ArtifactCorruptError
 
@@ -60,7 +61,7 @@ def cue_arrays(cues: Cues) -> dict[str, NDArray[Any]]:
 def stored_cues(arrays: Mapping[str, NDArray[Any]]) -> Cues:
     """The inverse. Raises ArtifactCorruptError."""
     signs, weights = (arrays[name] for name in CUES)
-    if len(_hashes(signs)) > 2 * MAX_CUES + MAX_WORDS + 1:
+    if len(_hashes(signs)) > 2 * MAX_CUES + MAX_WORDS + MAX_RECORD_CUES + 1:
         raise _corrupt(f"{len(signs)} cues, more than are learned")
     weights = _numbers(weights, (len(signs),))
     return Cues(dict(zip(signs.tolist(), weights.tolist(), strict=True)))
