@@ -10,6 +10,7 @@ from datetime import datetime
 
 from reflexarc.provenance.entries import Entry, Origin
 from reflexarc.provenance.mentions import mentions
+from reflexarc.provenance.runs import placed
 from reflexarc.provenance.times import meant_times, now_forms
 
 _COMMON = frozenset({"day", "start", "end", "near"})
@@ -25,6 +26,8 @@ def said_entries(text: str, origin: Origin, now: datetime | None, year: str) -> 
             yield Entry(f"usr:{form}", one.value, origin, position, at=one.at)
     for position, one in enumerate(mentions(text)):
         yield Entry(f"usr:{one.kind}+", one.value, origin, position, at=one.at)
+    for position, one in enumerate(placed(text)):
+        yield Entry(f"usr:{one.place}", one.value, origin, position)
 
 
 def now_entries(now: datetime, origin: Origin) -> Iterator[Entry]:

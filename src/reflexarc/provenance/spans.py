@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from reflexarc.provenance.entries import Entry, Origin
+from reflexarc.provenance.runs import labelled, placed
 from reflexarc.provenance.words import shape, tokens
 
 _MAX_TOKENS = 400
@@ -87,6 +88,10 @@ def assistant_entries(text: str, origin: Origin, year: str) -> Iterator[Entry]:
         slot = _spoken(token) if len(token) <= _LONGEST_KEPT else "ast:long"
         yield Entry(slot, token, origin, position)
     yield from _dates(text, origin, year, "ast:date")
+    for position, one in enumerate(placed(text)):
+        yield Entry(f"ast:{one.place}", one.value, origin, position)
+    for position, one in enumerate(labelled(text)):
+        yield Entry(f"kv:assistant:{one.place}", one.value, origin, position)
 
 
 def system_entries(text: str, origin: Origin) -> Iterator[Entry]:

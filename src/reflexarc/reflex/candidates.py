@@ -20,7 +20,7 @@ from reflexarc.reflex.list_candidates import PROJECTED as PROJECTED
 from reflexarc.reflex.list_candidates import SUBSET as SUBSET
 from reflexarc.reflex.list_candidates import USER_NAMED as USER_NAMED
 from reflexarc.reflex.list_candidates import WHOLE as WHOLE
-from reflexarc.reflex.list_candidates import Part, lists_told
+from reflexarc.reflex.list_candidates import Part, lists_told, told_parts
 from reflexarc.reflex.made_values import KIND, made_entries
 from reflexarc.reflex.sources import Argument, Constant, Kind, kind_of
 from reflexarc.reflex.written import Written, form_under, write_list
@@ -29,6 +29,8 @@ MAX_CANDIDATES = 32
 """Of single values; twice as many choose no better (measured on the public sets)."""
 MAX_LISTS = 64
 """Of lists and objects, which are put together in many ways: fewer choose worse."""
+_MOST_TOGETHER = 44
+"""Of lists of several values; the other places are for lists of one."""
 _NEWEST = 32
 _NEWEST_ITEMS = 60
 _NEWEST_LISTS = 10
@@ -192,21 +194,26 @@ def _scalars(context: Context, argument: Argument, pool: _Pool) -> None:
 
 
 def _lists(context: Context, argument: Argument, pool: _Pool) -> None:
-    """Lists that what was said points at first: of single values there may be many."""
+    """Lists that what was said points at first, then single values, those that were told best
+    first: of both there may be many."""
     found = [_items(context, slot.name, argument.item_kind) for slot in argument.slots]
+    most, pool.limit = pool.limit, _MOST_TOGETHER
     for at, items in enumerate(found):
         for entry in items.wholes:
             pool.add(entry.value, WHOLE, at, entry, entry.text)
         for text, parts, made in items.told:
             pool.add_list(text, parts, made, at)
-    for at, items in enumerate(found):
-        for text, parts in items.singles:
-            pool.add_list(text, parts, COPIED, at)
+    pool.limit = most
+    singles = [(told, at, text, parts) for at, items in enumerate(found)
+               for told, text, parts in items.singles]  # fmt: skip
+    singles.sort(key=lambda one: -one[0])
+    for _, at, text, parts in singles:
+        pool.add_list(text, parts, COPIED, at)
 
 
 class _Items:
     """The lists that a slot gives: those that stand in it, those made of its values, each value
-    alone; the latter two with their texts."""
+    alone and how well it was told; the latter two with their texts."""
 
     __slots__ = ("count", "said", "singles", "told", "wholes")
 
@@ -214,7 +221,6 @@ class _Items:
         self.count = len(entries)
         self.said = context.said_now()
         self.wholes: list[Entry] = []
-        self.singles: list[tuple[str, tuple[Part, ...]]] = []
         by_message: defaultdict[Origin, list[Part]] = defaultdict(list)
         texts: dict[Entry, str] = {}
         for entry in entries[-_NEWEST_ITEMS:]:
@@ -223,13 +229,17 @@ class _Items:
                 continue
             fits, value = coerce(entry.value, kind)
             if fits:
-                text = entry.text if value is entry.value else plain_text(value)
-                texts[entry] = text
-                self.singles.append((f"[{text}", ((value, entry),)))
+                texts[entry] = entry.text if value is entry.value else plain_text(value)
                 by_message[entry.origin].append((value, entry))
+        scores = told_parts(context, by_message)
         self.told = [
             ("[" + "\x1f".join([texts[entry] for _, entry in parts]), parts, made)
-            for parts, made in lists_told(context, by_message)
+            for parts, made in lists_told(by_message, scores)
+        ]
+        self.singles = [
+            (sum(told), f"[{texts[part[1]]}", (part,))
+            for origin, parts in by_message.items()
+            for part, told in zip(parts, scores[origin], strict=True)
         ]
 
 

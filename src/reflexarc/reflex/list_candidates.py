@@ -21,12 +21,18 @@ _ACROSS = 5
 _ENOUGH = 0.5
 
 
-def lists_told(
+def told_parts(
     context: Context, by_message: Mapping[Origin, Sequence[Part]]
+) -> dict[Origin, list[Told]]:
+    """How well each value of one slot fits what was said, among those of its message."""
+    return {origin: _scores(context, parts) for origin, parts in by_message.items()}
+
+
+def lists_told(
+    by_message: Mapping[Origin, Sequence[Part]], scores: Mapping[Origin, Sequence[Told]]
 ) -> Iterator[tuple[Sequence[Part], int]]:
     """The lists and how they were made; `by_message` holds the values of one slot."""
     newest = sorted(by_message, key=lambda origin: -origin.event)
-    scores = {origin: _scores(context, by_message[origin]) for origin in newest}
     for origin in newest:
         yield from _within(by_message[origin], scores[origin])
     if 2 <= len(by_message) <= 8:

@@ -1,0 +1,73 @@
+"""What a message gives by its place: the fields of a run of short parts ("12 Elm Street, Oslo, NO"),
+the values of labelled lines ("- **City:** Oslo"), names that begin with a number ("12 Elm Street").
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_MAX_CHARS = 6_000
+_MAX_RUNS = 8
+_MAX_LABELS = 40
+_MAX_NUMBERED = 12
+_FEWEST, _MOST = 3, 8
+_LONGEST = 40
+_PART = r"[^,;:!?\n|(){}\[\]\"“”]{1,40}"
+_RUN = re.compile(rf"{_PART}(?:, ?{_PART}){{{_FEWEST - 1},{_MOST - 1}}}")
+_NUMBERED = re.compile(r"(?<![\w#.,-])\d{1,6}[A-Za-z]? [A-Z][\w'.-]{1,20}(?: [A-Z][\w'.-]{0,20}){0,4}")
+_LABELLED = re.compile(
+    r"^[ \t]{0,12}(?:[-*•] |\d{1,2}[.)] )?[ \t]{0,4}\**([A-Za-z][\w /'-]{1,30}?)\**:\**[ \t]{1,4}(\S[^\n]{0,90})$",
+    re.MULTILINE,
+)
+_BEGINS = re.compile(r"(?:^|.*? )((?:\d[\w-]{0,6} )?[A-Z0-9][\w'.-]{0,20}(?: [A-Z0-9][\w'.-]{0,20}){0,4})$")
+_SENTENCE_ENDS = re.compile(r"\. |\.$| and | or | is | for | as | to | in | at | with | on | -")
+_MARKS = "*_` \t"
+
+
+class Placed(NamedTuple):
+    """A value and the name of its place: `run:0of5`, `run:-1`, `label:city`, `numbered`."""
+
+    place: str
+    value: str
+
+
+def placed(text: str) -> Iterator[Placed]:
+    """What a message's first 6,000 characters give by place: at most some 120 values."""
+    text = text[:_MAX_CHARS].replace("*", "")
+    if "," in text:
+        for count, match in enumerate(_RUN.finditer(text)):
+            if count >= _MAX_RUNS:
+                break
+            yield from _fields(match.group())
+    for count, match in enumerate(_NUMBERED.finditer(text)):
+        if count >= _MAX_NUMBERED:
+            break
+        yield Placed("numbered", match.group().rstrip("."))
+
+
+def labelled(text: str) -> Iterator[Placed]:
+    """The values of labelled lines, by their labels in lower case."""
+    if ":" not in text:
+        return
+    for count, match in enumerate(_LABELLED.finditer(text[:_MAX_CHARS])):
+        if count >= _MAX_LABELS:
+            break
+        value = match.group(2).strip(_MARKS).rstrip(".")
+        if value:
+            yield Placed(f"label:{match.group(1).strip().lower()}", value)
+
+
+def _fields(run: str) -> Iterator[Placed]:
+    parts = [part.strip(_MARKS) for part in run.split(",")]
+    begins = _BEGINS.match(parts[0])
+    if begins is None:
+        return
+    parts[0] = begins.group(1)
+    ends = _SENTENCE_ENDS.search(parts[-1])
+    if ends:
+        parts[-1] = parts[-1][: ends.start()]
+    if not all(0 < len(part) <= _LONGEST for part in parts):
+        return
+    for at, part in enumerate(parts):
+        yield Placed(f"run:{at}of{len(parts)}", part)
+        yield Placed(f"run:{at - len(parts)}", part)
