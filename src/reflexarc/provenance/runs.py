@@ -1,5 +1,5 @@
-"""What a message gives by its place: the fields of a run of short parts ("12 Elm Street, Oslo, NO"),
-the values of labelled lines ("- **City:** Oslo"), names that begin with a number ("12 Elm Street").
+"""What a message gives by its place: the fields of a run of short parts ("12 Elm Street, Oslo, NO")
+and the values of labelled lines ("- **City:** Oslo"); and names that begin with a number.
 """
 
 import re
@@ -14,12 +14,16 @@ _FEWEST, _MOST = 3, 8
 _LONGEST = 40
 _PART = r"[^,;:!?\n|(){}\[\]\"“”]{1,40}"
 _RUN = re.compile(rf"{_PART}(?:, ?{_PART}){{{_FEWEST - 1},{_MOST - 1}}}")
-_NUMBERED = re.compile(r"(?<![\w#.,-])\d{1,6}[A-Za-z]? [A-Z][\w'.-]{1,20}(?: [A-Z][\w'.-]{0,20}){0,4}")
+_WORDS = r"[A-Z0-9][\w'.-]{0,20}(?: [A-Z0-9][\w'.-]{0,20}){0,4}"
+_NUMBERED = re.compile(
+    r"(?<![\w#.,-])\d{1,6}[A-Za-z]? [A-Z][\w'.-]{1,20}(?: [A-Z][\w'.-]{0,20}){0,4}"
+)
 _LABELLED = re.compile(
-    r"^[ \t]{0,12}(?:[-*•] |\d{1,2}[.)] )?[ \t]{0,4}\**([A-Za-z][\w /'-]{1,30}?)\**:\**[ \t]{1,4}(\S[^\n]{0,90})$",
+    r"^[ \t]{0,12}(?:[-*•] |\d{1,2}[.)] )?[ \t]{0,4}\*{0,2}([A-Za-z][\w /'-]{1,30}?)\*{0,2}:"
+    r"\*{0,2}[ \t]{1,4}(\S[^\n]{0,90})$",
     re.MULTILINE,
 )
-_BEGINS = re.compile(r"(?:^|.*? )((?:\d[\w-]{0,6} )?[A-Z0-9][\w'.-]{0,20}(?: [A-Z0-9][\w'.-]{0,20}){0,4})$")
+_BEGINS = re.compile(rf"(?:^|.*? )((?:\d[\w-]{{0,6}} )?{_WORDS})$")
 _SENTENCE_ENDS = re.compile(r"\. |\.$| and | or | is | for | as | to | in | at | with | on | -")
 _MARKS = "*_` \t"
 

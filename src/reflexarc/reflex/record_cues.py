@@ -91,6 +91,13 @@ class RecordLearner:
                 here[entry.text] = entry
         self._read = len(context.entries)
 
+    def take(self, other: "RecordLearner") -> None:
+        """Count what another one counted over other tasks."""
+        for known, tasks in other._counts.items():
+            self._counts.setdefault(known, {}).update(tasks)
+        for key, choices in other._choices.items():
+            self._choices[key].update(choices)
+
     def finish(self) -> dict[int, float]:
         """The weights over all tasks, the strongest where there are too many."""
         found: list[tuple[float, str, str, str, float]] = []
@@ -118,7 +125,9 @@ class RecordLearner:
                 changed[where] = self._weight(key, self._counts[key, word], task)
         return changed
 
-    def _weight(self, key: Key, tasks: Mapping[str, list[float]], without: str | None) -> float | None:
+    def _weight(
+        self, key: Key, tasks: Mapping[str, list[float]], without: str | None
+    ) -> float | None:
         """The logarithm of how much likelier a word is in the record taken; None: it tells too
         little, or too few tasks showed it."""
         choices = self._choices[key]

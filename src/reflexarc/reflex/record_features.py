@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from reflexarc.provenance import Record
 from reflexarc.provenance.entries import NO_RECORD
 from reflexarc.reflex.candidates import Candidate
-from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import Cues
 from reflexarc.reflex.sources import Argument
 
@@ -16,7 +15,7 @@ _NOTHING = (0.0, 0.0)
 
 
 def record_columns(
-    context: Context, argument: Argument, candidates: list[Candidate], cues: Cues
+    argument: Argument, candidates: list[Candidate], cues: Cues
 ) -> NDArray[np.float32]:
     """(candidates, `RECORD_FEATURES`): what the words of the newest record it stands in say most
     for, and most against, each candidate (of a list the mean of its parts), and how far behind the
@@ -36,7 +35,9 @@ def record_columns(
         if len(parts) > 1:
             each = [said(entry.record) for entry in parts]
             count = len(each)
-            rows.append((sum([one[0] for one in each]) / count, sum([one[1] for one in each]) / count))
+            rows.append(
+                (sum([one[0] for one in each]) / count, sum([one[1] for one in each]) / count)
+            )
             continue
         newest, record = -1, NO_RECORD
         for entry in candidate.entries[:_ENTRIES]:
