@@ -13,6 +13,7 @@ from reflexarc.provenance import (
     mentions,
     output_entries,
     parts,
+    runs,
     spans,
     stems,
     times,
@@ -56,12 +57,16 @@ ODD = (
     "send ",
     "ignore ",
     "1 a ",
+    "A ",
+    "a, ",
+    "A a, ",
+    "- a:  ",
 )
 """Runs that make a careless pattern try every start with every end."""
 
 
 def patterns() -> Iterable[tuple[str, re.Pattern[str]]]:
-    of_text = (words, spans, outputs_module, mentions, stems, times, parts)
+    of_text = (words, spans, outputs_module, mentions, stems, times, parts, runs)
     of_talk = (prompts, looks, injection, sensitive, choice, cues, said, trail, context_module)
     for module in (*of_text, *of_talk, schema_choices, written):
         for name, value in vars(module).items():

@@ -14,7 +14,6 @@ _FEWEST, _MOST = 3, 8
 _LONGEST = 40
 _PART = r"[^,;:!?\n|(){}\[\]\"“”]{1,40}"
 _RUN = re.compile(rf"{_PART}(?:, ?{_PART}){{{_FEWEST - 1},{_MOST - 1}}}")
-_WORDS = r"[A-Z0-9][\w'.-]{0,20}(?: [A-Z0-9][\w'.-]{0,20}){0,4}"
 _NUMBERED = re.compile(
     r"(?<![\w#.,-])\d{1,6}[A-Za-z]? [A-Z][\w'.-]{1,20}(?: [A-Z][\w'.-]{0,20}){0,4}"
 )
@@ -23,7 +22,8 @@ _LABELLED = re.compile(
     r"\*{0,2}[ \t]{1,4}(\S[^\n]{0,90})$",
     re.MULTILINE,
 )
-_BEGINS = re.compile(rf"(?:^|.*? )((?:\d[\w-]{{0,6}} )?{_WORDS})$")
+_NAME = re.compile(r"[A-Z0-9][\w'.-]{0,20}")
+_MOST_WORDS = 6
 _SENTENCE_ENDS = re.compile(r"\. |\.$| and | or | is | for | as | to | in | at | with | on | -")
 _MARKS = "*_` \t"
 
@@ -63,10 +63,11 @@ def labelled(text: str) -> Iterator[Placed]:
 
 def _fields(run: str) -> Iterator[Placed]:
     parts = [part.strip(_MARKS) for part in run.split(",")]
-    begins = _BEGINS.match(parts[0])
-    if begins is None:
-        return
-    parts[0] = begins.group(1)
+    words = parts[0].split(" ")
+    begins = len(words)
+    while begins and len(words) - begins < _MOST_WORDS and _NAME.fullmatch(words[begins - 1]):
+        begins -= 1
+    parts[0] = " ".join(words[begins:])
     ends = _SENTENCE_ENDS.search(parts[-1])
     if ends:
         parts[-1] = parts[-1][: ends.start()]

@@ -345,9 +345,9 @@ class Context:
         self.words_mentioned = sum([len(word) > 3 for word in mentioned])
         origin = self._origin("tool_result", text)
         found = output_entries(tool, text, origin)
-        if failed and len(found.entries) == 1 and found.entries[0].text == text.strip():
-            found.entries.clear()  # a sentence that says what went wrong is no value
-        self._add(found.entries)
+        whole = len(found.entries) == 1 and found.entries[0].text == text.strip()
+        if not (failed and whole):  # a sentence that says what went wrong is no value
+            self._add(found.entries)
         if len(text) <= _TOLD_WITHIN:
             self._tell_time(text, origin)
         self.seen.append(Seen(tool, text, found.entries))

@@ -212,6 +212,7 @@ class CueLearner:
         self._anywhere.update(other._anywhere)
         self._tokens += other._tokens
         self._all_tasks |= other._all_tasks
+        self._records.take(other._records)
 
     def finish(self) -> Cues:
         """The weights over all tasks."""
