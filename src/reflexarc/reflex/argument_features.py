@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.provenance import Record
+from reflexarc.provenance.entries import NO_RECORD
 from reflexarc.reflex.candidates import Candidate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import Cues
@@ -82,9 +83,7 @@ def _varied(
     text or a record has in common with the talk is found once while the talk is the same."""
     used = context.used.get((argument.tool, argument.name), _NOTHING)
     used_as = context.used_as.get(argument.name, _NOTHING)
-    # The last entry answers for slot -1: none.
-    hit_rates = [*(slot.hit_rate for slot in argument.slots), 0.0]
-    precisions = [*(slot.precision for slot in argument.slots), 0.0]
+    hit_rates, precisions = argument.hit_rates, argument.precisions
     said = context.said_now()
     now = context.event
     in_slot: dict[int, int] = {}
@@ -99,8 +98,8 @@ def _varied(
     ordinal: dict[int, int] = {}
     name = _name_words(argument.name)
     weight = 1.0 / (len(name) or 1)
-    named_slots = [len(name & _name_words(slot.name)) * weight for slot in argument.slots]
-    named_records: dict[int, float] = {}
+    alike = _alike(argument.name, argument.slot_names)
+    named_records: dict[int, float] = {id(NO_RECORD): 0.0}
     rows: list[tuple[float, ...]] = []
     for candidate in candidates:
         text, slots, entries = candidate.text, candidate.slots, candidate.entries
@@ -110,9 +109,10 @@ def _varied(
         if unused:
             ordinal[best] = ordinal.get(best, 0) + 1
         if len(slots) < 2:
-            precision, distinct = precisions[best] if slots else 0.0, len(slots)
+            precision, distinct, named_slot = precisions[best], len(slots), alike[best]
         else:
             precision, distinct = max([precisions[slot] for slot in slots]), len(set(slots))
+            named_slot = max([alike[slot] for slot in slots])
         objects = candidate.objects
         if objects is None and len(entries) == 1:
             entry = entries[0]
@@ -138,9 +138,17 @@ def _varied(
             entries[0].position if entries else -1, in_slot.get(best, 0),
             unused_in_slot.get(best, 0), ordinal[best] if unused else 0, in_user, in_assistant,
             *overlap, candidate.share, candidate.made, candidate.length, newest == 0, best,
-            named, max([named_slots[slot] for slot in slots if slot >= 0], default=0.0),
+            named, named_slot,
         ))  # fmt: skip
     return rows
+
+
+@lru_cache(maxsize=4096)  # of arguments, which are few
+def _alike(name: str, slots: tuple[str, ...]) -> tuple[float, ...]:
+    """The share of an argument's name that each slot's name has; 0 for slot -1, none."""
+    words = _name_words(name)
+    weight = 1.0 / (len(words) or 1)
+    return (*[len(words & _name_words(slot)) * weight for slot in slots], 0.0)
 
 
 @lru_cache(maxsize=4096)  # names of arguments and slots, which are few
@@ -153,7 +161,11 @@ def _name_words(name: str) -> frozenset[str]:
 def _records(candidate: Candidate) -> list[Record]:
     if candidate.objects is not None:
         return [candidate.objects.record]
-    return [entry.record for entry in candidate.entries[:4] if entry.record.text]
+    return [
+        entry.record
+        for entry in candidate.entries[:4]
+        if entry.record is not NO_RECORD and entry.record.text
+    ]
 
 
 def _relative(matrix: NDArray[np.float32]) -> None:

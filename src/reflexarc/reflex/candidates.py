@@ -96,7 +96,7 @@ class _Pool:
         several = argument.kind in ("list", "objects", "object")
         self.limit = MAX_LISTS if several else MAX_CANDIDATES
         self.candidates: list[Candidate] = []
-        self._by_text: dict[str, Candidate] = {}
+        self.by_text: dict[str, Candidate] = {}
 
     def add(
         self, value: Any, made: int, slot: int, entry: Entry | None, text: str | None = None
@@ -104,12 +104,12 @@ class _Pool:
         """`text`: of the value, where it is known already."""
         if text is None:
             text = plain_text(value)
-        candidate = self._by_text.get(text)
+        candidate = self.by_text.get(text)
         if candidate is None:
             if len(self.candidates) >= self.limit:
                 return None
             candidate = Candidate(value, text, made)
-            self._by_text[text] = candidate
+            self.by_text[text] = candidate
             self.candidates.append(candidate)
         candidate.slots.append(slot)
         if entry is not None:
@@ -118,7 +118,7 @@ class _Pool:
 
     def add_list(self, text: str, parts: Sequence[Part], made: int, slot: int) -> None:
         """A list made of values that stand apart, and its text."""
-        candidate = self._by_text.get(text)
+        candidate = self.by_text.get(text)
         if candidate is None:
             if len(self.candidates) >= self.limit:
                 return  # most are one too many: hundreds of lists can be made of a few values
@@ -133,10 +133,10 @@ class _Pool:
         """Constants and absence always fit: they are few."""
         for constant in constants:
             text = constant.text
-            candidate = self._by_text.get(text)
+            candidate = self.by_text.get(text)
             if candidate is None:
                 candidate = Candidate(constant.value, text, CONSTANT)
-                self._by_text[text] = candidate
+                self.by_text[text] = candidate
                 self.candidates.append(candidate)
             candidate.share = constant.share
         if self.argument.absent_share > 0.005:
@@ -182,11 +182,22 @@ def _entries(context: Context, slot: str) -> Sequence[Entry]:
 
 def _scalars(context: Context, argument: Argument, pool: _Pool) -> None:
     kind = argument.kind
+    by_text, candidates = pool.by_text, pool.candidates
     for at, slot in enumerate(argument.slots):
-        for entry in _entries(context, slot.name)[-_NEWEST:]:
+        entries = _entries(context, slot.name)
+        if not entries:
+            continue
+        for entry in entries[-_NEWEST:]:
             value: Any = entry.value
-            if kind == "string" and type(value) is str:  # what most values are, and need
-                pool.add(value, COPIED, at, entry, value)
+            if type(value) is str and kind == "string":  # what most values are, and need
+                candidate = by_text.get(value)
+                if candidate is None:
+                    if len(candidates) >= pool.limit:
+                        continue
+                    candidate = by_text[value] = Candidate(value, value, COPIED)
+                    candidates.append(candidate)
+                candidate.slots.append(at)
+                candidate.entries.append(entry)
                 continue
             fits, value = coerce(value, kind)
             if fits:

@@ -191,7 +191,10 @@ class Context:
         this argument; counted again only where there are more of either."""
         used = self.used.get((tool, argument), _NONE)
         # Both only grow: while their sizes stay, so does what is not used yet.
-        sizes = (*[len(self.slots.get(slot, ())) for slot in slots], len(used))
+        if len(slots) == 1:
+            sizes = (len(self.slots.get(slots[0], ())), len(used))
+        else:
+            sizes = (*[len(self.slots.get(slot, ())) for slot in slots], len(used))
         key = (tool, argument, slots)
         before = self._available.get(key)
         if before is None or before[0] != sizes:

@@ -77,6 +77,8 @@ class FormFeatures:
                 slots = tuple(slot.name for slot in tool.holes[hole].slots[:_SLOTS])
                 place = (tool.holes[hole].name, slots)
                 self._holes[at, column] = self._places.setdefault(place, len(self._places) + 1)
+        # In the order of the places: what `available` is asked, slot by slot.
+        self._asked = [(name, tuple((slot,) for slot in slots)) for name, slots in self._places]
         self._no_holes = np.array([*(not form.holes for form in forms), True])
 
     def matrix(
@@ -156,14 +158,17 @@ class FormFeatures:
     def _available(self, context: Context) -> NDArray[np.float64]:
         """(forms, 2): the fewest values that any hole of a form could take, and the fewest not used
         there; -1 where there are no holes."""
-        found = np.full((len(self._places) + 1, 2), 99.0)
-        for (name, slots), at in self._places.items():
-            each = [context.available(self._tool.name, name, (slot,)) for slot in slots]
-            found[at] = (
-                max([known for known, _ in each], default=0),
-                max([unused for _, unused in each], default=0),
-            )
-        fewest = found[self._holes].min(axis=1)
+        most = [(99, 99)]
+        tool, available, slots_at = self._tool.name, context.available, context.slots
+        for name, slots in self._asked:
+            known = unused = 0
+            for slot in slots:
+                if slot[0] not in slots_at:
+                    continue
+                here = available(tool, name, slot)
+                known, unused = max(known, here[0]), max(unused, here[1])
+            most.append((known, unused))
+        fewest = np.array(most, dtype=np.float64)[self._holes].min(axis=1)
         fewest[self._no_holes] = -1.0
         return fewest
 

@@ -285,10 +285,17 @@ class Predictor:
         linked = [beam.linked for beam in beams]
         rows, places = linked_rows(matrix, context, candidates, linked)
         scores = _shares(self.argument_forest.probabilities(rows)[:, 0][places])
-        extended: list[_Beam] = []
-        for beam, row in zip(beams, scores, strict=True):
-            best = [int(at) for at in np.argsort(-row, kind="stable")[:_BEAM]]
-            extended += [beam.then(argument, candidates[at], float(row[at])) for at in best]
-        extended.sort(key=lambda beam: -beam.probability)
-        hopeless = _HOPELESS * extended[0].probability
-        return [beam for beam in extended[:_BEAM] if beam.probability >= hopeless]
+        order: list[list[int]] = np.argsort(-scores, axis=1, kind="stable")[:, :_BEAM].tolist()
+        each: list[list[float]] = scores.tolist()
+        extended = [
+            (beam.probability * row[at], beam, at, row[at])
+            for beam, row, best in zip(beams, each, order, strict=True)
+            for at in best
+        ]
+        extended.sort(key=lambda one: -one[0])
+        hopeless = _HOPELESS * extended[0][0]
+        return [
+            beam.then(argument, candidates[at], share)
+            for probability, beam, at, share in extended[:_BEAM]
+            if probability >= hopeless
+        ]

@@ -42,7 +42,11 @@ def said_columns(
     ends = _ends(candidates)
     rows: list[tuple[float, ...]] = []
     for candidate in candidates:
-        entry = _from_user(candidate)
+        entries = candidate.entries
+        if len(entries) == 1:
+            entry = entries[0] if entries[0].origin.kind == "user_message" else None
+        else:
+            entry = _from_user(candidate)
         text = candidate.text
         share = shares.get(text)
         if share is None:

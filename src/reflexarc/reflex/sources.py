@@ -47,7 +47,7 @@ class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         return plain_text(self.value)
 
 
-class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """What is known about one argument of one tool. `found_share`: of its values, those that stood
     anywhere in the conversation before the call; `written`: how its lists are written as text,
     where they are; `form`: of a hole that only one form has, its number."""
@@ -64,6 +64,21 @@ class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     found_share: float = 1.0
     written: tuple[WrittenAs, ...] = ()
     form: int = -1
+
+    @cached_property
+    def slot_names(self) -> tuple[str, ...]:
+        """The names of its slots."""
+        return tuple(slot.name for slot in self.slots)
+
+    @cached_property
+    def hit_rates(self) -> tuple[float, ...]:
+        """Of its slots; the last entry is that of slot -1: none."""
+        return (*(slot.hit_rate for slot in self.slots), 0.0)
+
+    @cached_property
+    def precisions(self) -> tuple[float, ...]:
+        """Of its slots; the last entry is that of slot -1: none."""
+        return (*(slot.precision for slot in self.slots), 0.0)
 
 
 class Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

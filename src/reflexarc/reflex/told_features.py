@@ -21,10 +21,14 @@ def told_columns(context: Context, candidates: list[Candidate]) -> NDArray[np.fl
     and how far behind the best it stands; of a list the mean of its parts. None where no candidate
     has a record."""
     records: dict[Origin, dict[Record, None]] = {}
+    seen: set[int] = set()
     for candidate in candidates:
         for entry in candidate.parts or candidate.entries[-1:]:
-            if entry.record is not NO_RECORD:
-                records.setdefault(entry.origin, {})[entry.record] = None
+            # The same values make many lists.
+            if id(entry) not in seen:
+                seen.add(id(entry))
+                if entry.record is not NO_RECORD:
+                    records.setdefault(entry.origin, {})[entry.record] = None
     if not records:
         return None
     said = context.said_now()
