@@ -41,14 +41,19 @@ _WORDED = re.compile(
     r"\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|half)\b"
 )
 _TYPES = (
-    ("email", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,20}){1,4}")),
-    ("url", re.compile(r"\bhttps?://[^\s\"'<>)]{1,400}")),
-    ("file", re.compile(r"(?<![\w./@-])[\w./-]{0,80}\w\.[A-Za-z][A-Za-z0-9]{1,4}\b(?!\.\w)")),
-    ("code", re.compile(r"(?<![\w#@-])(?=[\w-]{0,40}[A-Za-z])(?=[\w-]{0,40}[\d_])[\w-]{3,60}\b")),
-    ("capitals", re.compile(r"\b[A-Z]{2,6}\b")),
-    ("tag", re.compile(r"(?<!\w)#[A-Za-z]\w{1,50}")),
-    ("at", re.compile(r"(?<!\w)@[A-Za-z]\w{1,50}")),
+    ("email", "@", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,20}){1,4}")),
+    ("url", "http", re.compile(r"\bhttps?://[^\s\"'<>)]{1,400}")),
+    ("file", ".", re.compile(r"(?<![\w./@-])[\w./-]{0,80}\w\.[A-Za-z][A-Za-z0-9]{1,4}\b(?!\.\w)")),
+    (
+        "code",
+        "",
+        re.compile(r"(?<![\w#@-])(?=[\w-]{0,40}[A-Za-z])(?=[\w-]{0,40}[\d_])[\w-]{3,60}\b"),
+    ),
+    ("capitals", "", re.compile(r"\b[A-Z]{2,6}\b")),
+    ("tag", "#", re.compile(r"(?<!\w)#[A-Za-z]\w{1,50}")),
+    ("at", "@", re.compile(r"(?<!\w)@[A-Za-z]\w{1,50}")),
 )
+"""Kinds of tokens, with what stands in each: most texts lack it, which is seen at once."""
 
 
 class Mention(NamedTuple):
@@ -67,7 +72,9 @@ def mentions(text: str) -> Iterator[Mention]:
     yield from cued(text)
     yield from owners(text)
     yield from numbers(text)
-    for kind, pattern in _TYPES:
+    for kind, literal, pattern in _TYPES:
+        if literal not in text:
+            continue
         for count, match in enumerate(pattern.finditer(text)):
             if count >= _MAX_TYPED:
                 break

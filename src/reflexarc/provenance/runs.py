@@ -4,6 +4,7 @@ and the values of labelled lines ("- **City:** Oslo"); and names that begin with
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 _MAX_CHARS = 6_000
@@ -14,6 +15,8 @@ _FEWEST, _MOST = 3, 8
 _LONGEST = 40
 _PART = r"[^,;:!?\n|(){}\[\]\"“”]{1,40}"
 _RUN = re.compile(rf"{_PART}(?:, ?{_PART}){{{_FEWEST - 1},{_MOST - 1}}}")
+_BETWEEN = re.compile(r"[;:!?\n|(){}\[\]\"“”]+")
+_MAY_BE_NUMBERED = re.compile(r"\d[A-Za-z]? [A-Z]")
 _NUMBERED = re.compile(
     r"(?<![\w#.,-])\d{1,6}[A-Za-z]? [A-Z][\w'.-]{1,20}(?: [A-Z][\w'.-]{0,20}){0,4}"
 )
@@ -38,15 +41,23 @@ class Placed(NamedTuple):
 def placed(text: str) -> Iterator[Placed]:
     """What a message's first 6,000 characters give by place: at most some 120 values."""
     text = text[:_MAX_CHARS].replace("*", "")
-    if "," in text:
-        for count, match in enumerate(_RUN.finditer(text)):
-            if count >= _MAX_RUNS:
-                break
-            yield from _fields(match.group())
-    for count, match in enumerate(_NUMBERED.finditer(text)):
-        if count >= _MAX_NUMBERED:
-            break
+    for run in islice(_runs(text), _MAX_RUNS):
+        yield from _fields(run)
+    if _MAY_BE_NUMBERED.search(text) is None:
+        return
+    for match in islice(_NUMBERED.finditer(text), _MAX_NUMBERED):
         yield Placed("numbered", match.group().rstrip("."))
+
+
+def _runs(text: str) -> Iterator[str]:
+    """What `_RUN` finds, which is asked only where commas enough stand between what parts no runs,
+    and from where a first part could begin."""
+    if text.count(",") < _FEWEST - 1:
+        return
+    for piece in _BETWEEN.split(text):
+        if piece.count(",") >= _FEWEST - 1:
+            for match in _RUN.finditer(piece, max(0, piece.index(",") - _LONGEST)):
+                yield match.group()
 
 
 def labelled(text: str) -> Iterator[Placed]:

@@ -68,7 +68,7 @@ def argument_matrix(
     matrix[:, _COLUMN["candidates"]] = len(candidates)
     matrix[:, _VARIED_COLUMNS] = _varied(context, argument, candidates)
     matrix[:, _FIRST_SAID:] = said_columns(context, argument, candidates, cues)
-    matrix[:, _RECORD_COLUMNS] = record_columns(argument, candidates, cues)
+    matrix[:, _RECORD_COLUMNS] = record_columns(context, argument, candidates, cues)
     _relative(matrix)
     told = told_columns(context, candidates)
     if told is not None:

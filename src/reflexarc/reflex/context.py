@@ -129,6 +129,8 @@ class Context:
         self.ranked: tuple[object, object, object] | None = None
         # How the words around a user's value speak for an argument: by whose cues, and what for.
         self.cued: dict[object, dict[tuple[int, Entry, str], tuple[float, ...]]] = {}
+        # The same of records, which never change.
+        self.recorded: dict[object, dict[tuple[int, Record], tuple[float, float]]] = {}
         # What `available` counted, with the sizes of all that it counted.
         self._available: dict[
             tuple[str, str, tuple[str, ...]], tuple[tuple[int, ...], tuple[int, int]]

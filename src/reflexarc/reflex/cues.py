@@ -18,7 +18,7 @@ from reflexarc.provenance.stems import name_stems, stem
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.associations import sign
 from reflexarc.reflex.context import Context
-from reflexarc.reflex.record_cues import RecordLearner, record_sign, telling
+from reflexarc.reflex.record_cues import RecordLearner, record_sign, tells
 from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.steps import ToolCall
 
@@ -32,6 +32,8 @@ _LEFT, _RIGHT = 60, 30
 _TRIES = 4
 _WORD = re.compile(r"\w+")
 _MAX_TOKENS = 200
+_MOST_KNOWN = 2_000
+"""Words an argument remembers the weights of."""
 
 Key = tuple[str, str]
 
@@ -98,10 +100,12 @@ def _keys(tool: str, argument: str) -> tuple[str, str]:
 class Cues:
     """Weights by hash of (argument, cue). Immutable."""
 
-    __slots__ = ("_weights",)
+    __slots__ = ("_of_words", "_weights")
 
     def __init__(self, weights: Mapping[int, float]) -> None:
         self._weights = dict(weights)
+        # What words of records say of an argument, as it was looked up.
+        self._of_words: dict[tuple[str, str], dict[str, float]] = {}
 
     @property
     def weights(self) -> dict[int, float]:
@@ -116,12 +120,21 @@ class Cues:
     def of_record(self, tool: str, argument: str, record: Record) -> tuple[float, float]:
         """What the words of a value's record say most for it, and most against it, as an
         argument."""
-        known = self._weights
+        known = self._of_words.setdefault((tool, argument), {})
+        if len(known) > _MOST_KNOWN:
+            known.clear()
         best = worst = 0.0
-        for word in telling(record.words):
-            weight = known.get(record_sign(tool, argument, word))
-            if weight is not None:
-                best, worst = max(best, weight), min(worst, weight)
+        for word in record.words:
+            weight = known.get(word)
+            if weight is None:
+                weight = 0.0
+                if tells(word):
+                    weight = self._weights.get(record_sign(tool, argument, word), 0.0)
+                known[word] = weight
+            if weight > best:
+                best = weight
+            elif weight < worst:
+                worst = weight
         return best, worst
 
     def scores(self, tool: str, argument: str, entry: Entry) -> tuple[float, float, float]:

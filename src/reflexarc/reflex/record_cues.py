@@ -35,7 +35,12 @@ Key = tuple[str, str]
 
 def telling(words: Iterable[str]) -> list[str]:
     """The words of a record that may tell what it is like."""
-    return [word for word in words if len(word) <= _LONGEST_WORD and word.isalpha()]
+    return [word for word in words if tells(word)]
+
+
+def tells(word: str) -> bool:
+    """Whether a word may tell what a record is like."""
+    return len(word) <= _LONGEST_WORD and word.isalpha()
 
 
 def record_sign(tool: str, argument: str, word: str) -> int:

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from reflexarc.provenance import Record
 from reflexarc.provenance.entries import NO_RECORD
 from reflexarc.reflex.candidates import Candidate
+from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import Cues
 from reflexarc.reflex.sources import Argument
 
@@ -15,18 +16,20 @@ _NOTHING = (0.0, 0.0)
 
 
 def record_columns(
-    argument: Argument, candidates: list[Candidate], cues: Cues
+    context: Context, argument: Argument, candidates: list[Candidate], cues: Cues
 ) -> NDArray[np.float32]:
     """(candidates, `RECORD_FEATURES`): what the words of the newest record it stands in say most
     for, and most against, each candidate (of a list the mean of its parts), and how far behind the
     best it is in both."""
-    known: dict[Record, tuple[float, float]] = {}
-    tool, name = argument.tool, argument.name
+    known = context.recorded.setdefault(cues, {})
+    tool, name, index = argument.tool, argument.name, argument.index
 
     def said(record: Record) -> tuple[float, float]:
-        found = known.get(record)
+        if record is NO_RECORD:
+            return _NOTHING
+        found = known.get((index, record))
         if found is None:
-            found = known[record] = cues.of_record(tool, name, record)
+            found = known[index, record] = cues.of_record(tool, name, record)
         return found
 
     rows: list[tuple[float, float]] = []
@@ -40,9 +43,13 @@ def record_columns(
             )
             continue
         newest, record = -1, NO_RECORD
-        for entry in candidate.entries[:_ENTRIES]:
+        entries = candidate.entries
+        if len(entries) == 1:
+            rows.append(said(entries[0].record))
+            continue
+        for entry in entries[:_ENTRIES]:
             if entry.record is not NO_RECORD and entry.origin.event >= newest:
                 newest, record = entry.origin.event, entry.record
-        rows.append(said(record) if record is not NO_RECORD else _NOTHING)
+        rows.append(said(record))
     columns = np.array(rows, dtype=np.float32)
     return np.concatenate([columns, columns - columns.max(axis=0)], axis=1)
