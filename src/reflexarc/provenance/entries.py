@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from reflexarc.provenance.words import plain_text, word_set
+from reflexarc.provenance.words import plain_text, said_words
 
 SourceKind = Literal[
     "tool_result", "user_message", "assistant_message", "system_prompt", "earlier_call", "constant"
@@ -51,7 +51,7 @@ class Record:
     @property
     def words(self) -> frozenset[str]:
         if self._words is None:
-            self._words = word_set(self.text[:1000])
+            self._words = said_words(self.text[:1000])
         return self._words
 
 

@@ -18,6 +18,8 @@ _DRAWN = re.compile(
     r"(?<![A-Za-z0-9])(?!\d+T\d+)(?:[A-Za-z]+\d+[A-Za-z]|\d+[A-Za-z]+\d)[A-Za-z0-9]*"
 )
 _SHORTEST_DRAWN = 5
+_SHORTEST_PLURAL = 4
+_LONG_PLURALS = ("ches", "shes", "xes", "sses")
 _LONGEST_SHAPED = 40
 _READ_AT_ONCE = 8_000
 
@@ -25,6 +27,21 @@ _READ_AT_ONCE = 8_000
 def word_set(text: str) -> frozenset[str]:
     """The distinct lower-case words (two characters or more) of a text."""
     return frozenset(_WORD.findall(text.lower()))
+
+
+def said_words(text: str) -> frozenset[str]:
+    """The words of a text, and of those that look like plurals of English the singulars too: who
+    says "two lamps" means things called "lamp"."""
+    words = word_set(text)
+    return words.union([_singular(word) for word in words if word[-1] == "s"])
+
+
+def _singular(word: str) -> str:
+    if len(word) < _SHORTEST_PLURAL or word[-2] in "su":
+        return word  # glass, bus
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word[:-2] if word.endswith(_LONG_PLURALS) else word[:-1]
 
 
 def tokens(text: str, limit: int) -> list[str]:

@@ -27,7 +27,7 @@ from reflexarc.provenance import (
     user_entries,
 )
 from reflexarc.provenance.spans import latest_year
-from reflexarc.provenance.words import plain_text, word_set
+from reflexarc.provenance.words import plain_text, said_words, word_set
 from reflexarc.reflex.forms import leaves_of, used_names
 from reflexarc.reflex.looks import CALL, USER, Memo, Seen
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
@@ -234,8 +234,8 @@ class Context:
         if not self.user_turns:
             self.opening = self.situation
         self.user = Text(text)
-        self._recent.append(self.user.words)
-        self.user_words |= self.user.words if len(text) <= _TAIL else word_set(text)
+        self._recent.append(self.user.said)
+        self.user_words |= self.user.said if len(text) <= _TAIL else said_words(text)
         self.user_turns += 1
         self.seen.append(Seen(USER, text))
         self.calls_since_user = 0
@@ -263,7 +263,7 @@ class Context:
         if message.content:
             self.event += 1
             self.assistant = Text(message.content)
-            self._recent.append(self.assistant.words)
+            self._recent.append(self.assistant.said)
             origin = self._origin("assistant_message", message.content)
             self._add(assistant_entries(message.content, origin, self._year))
         if not message.tool_calls:

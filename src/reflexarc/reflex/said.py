@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from reflexarc.provenance import Record
-from reflexarc.provenance.words import word_set
+from reflexarc.provenance.words import said_words, word_set
 
 _LONGEST_NAMED = 200
 _TAIL = 1500
@@ -26,12 +26,13 @@ Told = tuple[float, float, float, float]
 class Text:
     """The newest message of one author, with what is looked up in it most."""
 
-    __slots__ = ("asked", "lower", "text", "words")
+    __slots__ = ("asked", "lower", "said", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lower = text.lower()
         self.words = word_set(text[-_TAIL:])
+        self.said = said_words(text[-_TAIL:])
         # Signs of its words, and of those of its parts, as `choice.py` asks for them.
         self.asked: tuple[list[int], list[list[int]]] | None = None
 
@@ -60,7 +61,7 @@ class Said:
         self._named: dict[str, tuple[bool, bool]] = {}
         self._overlaps: dict[Record, tuple[float, float, float]] = {}
         self._told: dict[tuple[Record, ...], dict[Record, Told]] = {}
-        self.meant = user.words | lines_meant(user.lower, assistant.text)
+        self.meant = user.said | lines_meant(user.lower, assistant.text)
         self._spoken = talk | self.recent | self.meant
 
     def named(self, text: str) -> tuple[bool, bool]:
@@ -84,9 +85,9 @@ class Said:
             if words:
                 weight = 1.0 / (len(words) + 1)
                 found = (
-                    len(words & self.user.words) * weight,
+                    len(words & self.user.said) * weight,
                     len(words & self.talk) * weight,
-                    len(words & self.assistant.words) * weight,
+                    len(words & self.assistant.said) * weight,
                 )
             else:
                 found = _NOTHING
@@ -104,7 +105,7 @@ class Said:
         return found
 
     def _tell(self, records: Sequence[Record]) -> dict[Record, Told]:
-        fields = (self.meant, self.talk, self.assistant.words, self.recent)
+        fields = (self.meant, self.talk, self.assistant.said, self.recent)
         spoken = self._spoken
         heard = [record.words & spoken for record in records]
         having = Counter(word for words in heard for word in words)
@@ -135,4 +136,4 @@ def lines_meant(asked: str, listed: str) -> frozenset[str]:
     if not numbers:
         return frozenset()
     lines = _LISTED.findall(listed[-_LONGEST_LIST:])
-    return frozenset[str]().union(*(word_set(text) for at, text in lines if int(at) in numbers))
+    return frozenset[str]().union(*(said_words(text) for at, text in lines if int(at) in numbers))
