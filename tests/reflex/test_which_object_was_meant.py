@@ -1,6 +1,7 @@
 """Of several objects the one meant is that which what was said distinguishes from the others."""
 
 from reflexarc.provenance import Record
+from reflexarc.provenance.words import said_words
 from reflexarc.reflex.said import Said, Text, lines_meant
 
 LAMPS = tuple(
@@ -38,3 +39,17 @@ def test_a_line_chosen_by_number_is_what_is_meant() -> None:
 def test_no_number_no_line() -> None:
     assert lines_meant("the one for 40 euros", "1. a lamp\n2. a bulb") == frozenset()
     assert lines_meant("option 7", "1. a lamp\n2. a bulb") == frozenset()
+
+
+def test_a_plural_means_things_called_by_the_singular() -> None:
+    items = (Record("desk lamp 40"), Record("watch battery 12"), Record("running shoes 9"))
+    for said, meant in (("return both lamps", 0), ("the batteries too", 1), ("that shoe", 2)):
+        text = Text(said)
+        found = Said(text, Text(""), set(text.said), ()).told(items)
+        scores = [found[item][0] for item in items]
+        assert scores[meant] == max(scores) > 0.0, said
+        assert scores.count(max(scores)) == 1
+
+
+def test_words_that_only_look_like_plurals_stay() -> None:
+    assert said_words("Glass bus gas boxes") == {"glass", "bus", "gas", "boxes", "box"}
