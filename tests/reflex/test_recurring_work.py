@@ -2,6 +2,7 @@
 
 import json
 import random
+from typing import Any
 
 import pytest
 
@@ -126,3 +127,48 @@ def test_one_conversation_has_one_member(house: Reflex) -> None:
         other.extend(asked(task))
         drawn.add(id(house.member(other)))
     assert len(drawn) == len(house.members)
+
+
+def test_a_single_run_is_remembered_and_judged_like_the_others() -> None:
+    """Requests of one earlier run: it comes first, and acts where that was certified."""
+    sessions = [run(task, trial) for task in range(60) for trial in range(2 if task < 45 else 1)]
+    reflex = learn(sessions, max_error=0.1)
+    for task in range(45, 60):
+        decision = reflex.decide(asked(task), TOOLS)
+        assert decision.scope == "recalled reads"
+        assert decision.arguments == run(task, 9).messages[2].tool_calls[0].arguments
+        assert decision.acts
+
+
+def test_single_runs_that_are_not_repeated_rank_and_do_not_act() -> None:
+    source = random.Random(3)
+    sessions = [
+        run(task, trial, lamp=source.choice(LAMPS)) for task in range(60) for trial in range(2)
+    ]
+    reflex = learn(sessions, max_error=0.1)
+    assert not any(reflex.decide(asked(task), TOOLS).acts for task in range(60))
+
+
+def test_values_of_no_slot_are_found_in_what_the_conversation_holds() -> None:
+    """A list of one word of the user's, a switch, a number, words of the prompt."""
+    tool = ToolSpec("set_fan", "Sets.", {"type": "object", "properties": {}}, effect="read")
+
+    def session(task: int, trial: int) -> Session:
+        arguments: dict[str, Any] = {
+            "kind": [f"fan{task}"], "on": task % 2 == 0, "level": task % 50, "room": f"Room {task}",
+        }  # fmt: skip
+        call = ToolCall("c1", "set_fan", arguments, json.dumps(arguments))
+        messages = (
+            Message("system", f"You mind the house.\nUpstairs: Room {task} and Room X."),
+            Message("user", f"Please see to fan{task} as before"),
+            Message("assistant", "", tool_calls=(call,)),
+            Message("tool", "ok", tool_call_id="c1"),
+            Message("assistant", "It is done."),
+        )
+        return Session(f"{task}-{trial}", f"task-{task}", (tool,), messages)
+
+    reflex = learn([session(task, trial) for task in range(40) for trial in range(3)])
+    for task in range(40):
+        wanted = session(task, 9).messages
+        decision = reflex.decide(list(wanted[:2]), (tool,))
+        assert decision.arguments == wanted[2].tool_calls[0].arguments

@@ -56,6 +56,11 @@ def _telling(word: str) -> str:
     return stem(lower) if len(lower) > 1 and lower not in _COMMON else ""
 
 
+def is_common(word: str) -> bool:
+    """Whether a word is one of those of sentences that say nothing of a tool."""
+    return word.lower() in _COMMON
+
+
 def name_stems(name: str) -> list[str]:
     """The stems of the parts of a name, all of them."""
     return [stem(m.group().lower()) for m in _WORD.finditer(name[:200])]

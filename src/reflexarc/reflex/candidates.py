@@ -11,6 +11,7 @@ from typing import Any, cast
 from reflexarc.provenance import Entry, Origin
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.context import Context, Objects
+from reflexarc.reflex.keyed import KEYED, keyed_entries
 from reflexarc.reflex.list_candidates import ABSENT as ABSENT
 from reflexarc.reflex.list_candidates import ACROSS as ACROSS
 from reflexarc.reflex.list_candidates import AGENT_NAMED as AGENT_NAMED
@@ -22,6 +23,8 @@ from reflexarc.reflex.list_candidates import USER_NAMED as USER_NAMED
 from reflexarc.reflex.list_candidates import WHOLE as WHOLE
 from reflexarc.reflex.list_candidates import Part, lists_told, told_parts
 from reflexarc.reflex.made_values import KIND, made_entries
+from reflexarc.reflex.said_words import said_words
+from reflexarc.reflex.shortlist import rooms, tried
 from reflexarc.reflex.sources import Argument, Constant, Kind, kind_of
 from reflexarc.reflex.written import Written, form_under, write_list
 
@@ -31,7 +34,6 @@ MAX_LISTS = 64
 """Of lists and objects, which are put together in many ways: fewer choose worse."""
 _MOST_TOGETHER = 44
 """Of lists of several values; the other places are for lists of one."""
-_NEWEST = 32
 _NEWEST_ITEMS = 60
 _NEWEST_LISTS = 10
 _NEWEST_OBJECTS = 40
@@ -75,6 +77,10 @@ def enumerate_candidates(
         _projections(context, argument, pool)
     else:
         _scalars(context, argument, pool)
+    for text in argument.examples:
+        words = said_words(text)
+        if words and words <= said_words(context.user.text):
+            pool.add(text, CONSTANT, -1, None, text)
     pool.finish(constants)
     if argument.written:
         _write(pool.candidates, form_under(argument.written, context.prompt_hash))
@@ -177,17 +183,18 @@ def _number(text: str, kind: Kind) -> tuple[bool, Any]:
 def _entries(context: Context, slot: str) -> Sequence[Entry]:
     if slot.startswith(KIND):
         return made_entries(context, slot)
+    if slot.startswith(KEYED):
+        return keyed_entries(context, slot)
     return context.slots.get(slot, ())
 
 
 def _scalars(context: Context, argument: Argument, pool: _Pool) -> None:
     kind = argument.kind
     by_text, candidates = pool.by_text, pool.candidates
-    for at, slot in enumerate(argument.slots):
-        entries = _entries(context, slot.name)
-        if not entries:
-            continue
-        for entry in entries[-_NEWEST:]:
+    found = [tried(context, _entries(context, slot.name)) for slot in argument.slots]
+    for at, room in enumerate(rooms([len(entries) for entries in found], pool.limit)):
+        pool.limit = room
+        for entry in found[at]:
             value: Any = entry.value
             if type(value) is str and kind == "string":  # what most values are, and need
                 candidate = by_text.get(value)

@@ -129,9 +129,18 @@ def why_arguments(
         return None if candidate is None else candidate.text
 
     arguments = predictor.filling(call.name, call.form)
-    return tuple(
-        _why(predictor, one, call.chosen.get(one.argument.name))
-        for one in _along(predictor, context, arguments, text_of)
+    known = {argument.name for argument in arguments}
+    return (
+        *(
+            _why(predictor, one, call.chosen.get(one.argument.name))
+            for one in _along(predictor, context, arguments, text_of)
+        ),
+        # Of a recalled call: what was given too seldom to be learned.
+        *(
+            ArgumentWhy(name, _recalled(taken), 0, (), ())
+            for name, taken in call.chosen.items()
+            if name not in known
+        ),
     )
 
 

@@ -30,7 +30,7 @@ from reflexarc.reflex.identity import offered_tools
 from reflexarc.reflex.predictor import Predictor, filling_order
 from reflexarc.reflex.private import Private
 from reflexarc.reflex.replay import replay
-from reflexarc.reflex.schema_choices import common_choices
+from reflexarc.reflex.schema_choices import common_choices, common_examples, parameter_names
 from reflexarc.reflex.slot_index import SlotIndex
 from reflexarc.reflex.source_learning import SourceLearner
 from reflexarc.reflex.sources import Argument, Sources
@@ -107,7 +107,10 @@ def fit_predictors(
         for session in sessions
     ]
     counts = ChoiceCounts()
-    parts = {group: _Counts(private) for group in watching}
+    named = frozenset(
+        name for session in sessions for tool in session.tools for name in parameter_names(tool)
+    )
+    parts = {group: _Counts(private, named) for group in watching}
     for session, group in zip(sessions, watching, strict=True):
         for context, item in reading(session):
             call = _called(item, thinking)
@@ -143,9 +146,10 @@ def _called(item: Item, thinking: Collection[str]) -> ToolCall | None:
 class _Counts:
     """What is counted over sessions that the same predictors learn from."""
 
-    def __init__(self, private: Private) -> None:
+    def __init__(self, private: Private, named: Collection[str]) -> None:
+        """`named`: how the tools' arguments are called."""
         self.items = 0
-        self.sources = SourceLearner(private)
+        self.sources = SourceLearner(private, named=named)
         self.vocabulary = VocabularyLearner(private)
         self.cues = CueLearner()
 
@@ -169,7 +173,10 @@ class _Fit:
     ) -> None:
         self.items = 0
         self.sources = SourceLearner(
-            private, common_choices(sessions), learn_forms(sessions, thinking, private)
+            private,
+            common_choices(sessions),
+            learn_forms(sessions, thinking, private),
+            examples=common_examples(sessions),
         )
         self._private = private
         self._specs = {tool.name: tool for session in sessions for tool in session.tools}

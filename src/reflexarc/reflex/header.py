@@ -25,7 +25,7 @@ from reflexarc.reflex.per_task import PerTask
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.recall import ARRAYS as RECALL_ARRAYS
 from reflexarc.reflex.recall import Recall
-from reflexarc.reflex.schema_choices import MAX_CHOICES
+from reflexarc.reflex.schema_choices import MAX_CHOICES, MAX_EXAMPLES
 from reflexarc.reflex.signs_stored import NAMES as SIGN_ARRAYS
 from reflexarc.reflex.signs_stored import choice_arrays, cue_arrays, stored_choice, stored_cues
 from reflexarc.reflex.sources import MAX_CONSTANTS, MAX_PROJECTIONS, MAX_SLOTS, Sources, Tool
@@ -218,6 +218,7 @@ def _tool_faults(tool: Tool) -> Iterator[str]:
             len(argument.slots) > MAX_SLOTS
             or len(argument.constants) > MAX_CONSTANTS + MAX_CHOICES
             or len(argument.projections) > MAX_PROJECTIONS
+            or len(argument.examples) > MAX_EXAMPLES
         ):
             yield f"{where}: more slots, constants or projections than are learned"
         shares = [argument.absent_share, argument.found_share]

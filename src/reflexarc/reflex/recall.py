@@ -10,10 +10,12 @@ made there a tool and hashes of the values, salted by the situation: whoever doe
 said cannot try values out. A decision finds the values again among those its own context holds.
 
 How many runs must agree is not decided here: a recollection has a score, and certificates of its
-own say from which score on it may act. Those are judged on sessions left out of the memory one by
-one (jackknife: Quenouille, Biometrika 43, 1956): a session that meets what exactly two others did
-stands for those to come that meet what exactly two recorded ones did. The memory that acts holds
-one session more than those that were judged; `acceptance/validity.py` tries what that does.
+own say from which score on it may act. A single run is remembered too: where it does not score high
+enough to act, it still comes first of what is ranked. Certificates are judged on sessions left out
+of the memory one by one (jackknife: Quenouille, Biometrika 43, 1956): a session that meets what
+exactly one other did stands for those to come that meet what exactly one recorded one did. The
+memory that acts holds one session more than those that were judged; `acceptance/validity.py` tries
+what that does.
 """
 
 from collections import Counter, defaultdict
@@ -29,7 +31,7 @@ from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.context import Context
 from reflexarc.steps import ToolCall
 
-MIN_RUNS = 2
+MIN_RUNS = 1
 """A situation is remembered from so many sessions on."""
 MAX_SITUATIONS = 200_000
 """Kept at most, those of most runs first; about 40 bytes each."""

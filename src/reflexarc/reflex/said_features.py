@@ -1,15 +1,13 @@
 """How a user's words speak for each candidate of an argument, as numbers."""
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.provenance import Entry
-from reflexarc.provenance.stems import name_stems, stems
 from reflexarc.reflex.candidates import ABSENT, Candidate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.cues import NONE, Cues, named_before
+from reflexarc.reflex.said_words import LONGEST, own_words, said_words
 from reflexarc.reflex.sources import Argument
 
 SAID_FEATURES = (
@@ -17,9 +15,6 @@ SAID_FEATURES = (
     "words_said_behind", "said_now", "common", "from_end", "first_said", "last_said", "all_said",
 )  # fmt: skip
 _CUE, _CUE_BEHIND, _WORDS, _WORDS_BEHIND = 0, 3, 5, 6
-_MAX_WORDS = 240
-_MAX_CHARS = 4_000
-_LONGEST = 60
 _FIRST = frozenset(("first", "earliest", "oldest", "next", "soonest"))
 _LAST = frozenset(("last", "latest", "newest", "recent"))
 _ALL = frozenset(("all", "every", "each", "any", "both"))
@@ -31,7 +26,7 @@ def said_columns(
     """(candidates, len(SAID_FEATURES)): what the words around a value speak for; whether the
     argument's name is said before it; the share of its own words that the user's newest message
     has; how far behind the best candidate it is in both; whether that message says it."""
-    said = _said(context)
+    said = said_words(context.user.text)
     shares = context.said_now().shares
     message = context.user.text
     cued = context.cued.get(cues)
@@ -50,7 +45,7 @@ def said_columns(
         text = candidate.text
         share = shares.get(text)
         if share is None:
-            words = _own_words(text) if candidate.made != ABSENT else frozenset[str]()
+            words = own_words(text) if candidate.made != ABSENT else frozenset[str]()
             share = shares[text] = len(words & said) / len(words) if words else 0.0
         after_it = _from_end(candidate, ends)
         if entry is None:
@@ -61,7 +56,7 @@ def said_columns(
             found = (
                 *cues.scores(argument.tool, argument.name, entry),
                 named_before(argument.name, entry),
-                cues.commonness(text) if len(text) <= _LONGEST else 0.0,
+                cues.commonness(text) if len(text) <= LONGEST else 0.0,
             )
             cued[argument.index, entry, text] = found
         one, own, after, named, common = found
@@ -101,21 +96,3 @@ def _from_user(candidate: Candidate) -> Entry | None:
         ):
             newest = entry
     return newest
-
-
-def _said(context: Context) -> frozenset[str]:
-    return _said_words(context.user.text[-_MAX_CHARS:])
-
-
-@lru_cache(maxsize=256)  # of newest messages: at most a megabyte
-def _said_words(text: str) -> frozenset[str]:
-    return frozenset(stems(text, _MAX_WORDS))
-
-
-def _own_words(text: str) -> frozenset[str]:
-    return _words_of(text) if len(text) <= _LONGEST else frozenset()
-
-
-@lru_cache(maxsize=8192)  # of short texts: a few megabytes at most
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(word for word in name_stems(text) if len(word) > 1)

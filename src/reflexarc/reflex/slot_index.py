@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.keyed import key_of
 
 
 class SlotIndex:
@@ -13,6 +14,8 @@ class SlotIndex:
         self.read = 0
         self.by_text: defaultdict[str, set[str]] = defaultdict(set)
         self.sizes: Counter[str] = Counter()
+        # Of the values of results by the last name of their path, how many are distinct.
+        self.keyed: Counter[str] = Counter()
 
     def update(self) -> list[str]:
         """Read what is new; the slots that were not there before."""
@@ -24,5 +27,6 @@ class SlotIndex:
                 if entry.slot not in self.sizes:
                     new.append(entry.slot)
                 self.sizes[entry.slot] += 1
+                self.keyed[key_of(entry.slot)] += 1
         self.read = len(self.context.entries)
         return new

@@ -6,16 +6,19 @@ task, run several times, would look like constants; and nothing is kept that is 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from reflexarc.provenance.words import plain_text
+from reflexarc.reflex.borrowing import Kin, choices_of_kin
+from reflexarc.reflex.closed_sets import ClosedSets
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.form_learning import LearnedForms, secret_field, worth_it
 from reflexarc.reflex.forms import Form
+from reflexarc.reflex.keyed import KEYED, key_of
 from reflexarc.reflex.made_values import PatternLearner
 from reflexarc.reflex.private import Private
-from reflexarc.reflex.schema_choices import MAX_CHOICES
+from reflexarc.reflex.schema_choices import MAX_CHOICES, MAX_EXAMPLES
 from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.reflex.slot_index import SlotIndex
 from reflexarc.reflex.sources import (
@@ -99,8 +102,14 @@ class SourceLearner:
         private: Private,
         choices: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
         forms: Mapping[str, LearnedForms] | None = None,
+        examples: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+        named: Collection[str] = (),
     ) -> None:
-        """`choices`: what the schemas say arguments may take, by tool and argument."""
+        """`choices`: what the schemas say arguments may take, `examples`: what they give as
+        examples, both by tool and argument; `named`: how arguments are called."""
+        self._examples = examples or {}
+        self._closed = ClosedSets(named)
+        self._key_tasks: defaultdict[str, set[str]] = defaultdict(set)
         self._choices = choices or {}
         self._patterns = PatternLearner()
         self._forms = dict(forms or {})
@@ -115,14 +124,17 @@ class SourceLearner:
         """Count one recorded call, `context` being what stood before it; what stands where."""
         if self._index is None or self._index.context is not context:
             self._index = SlotIndex(context)
+        read = self._index.read
         for slot in self._index.update():
             self._slot_tasks[_path(slot)].add(task)
+            self._key_tasks[key_of(slot)].add(task)
+        self._closed.observe(context.entries[read:], task)
         counts = self._tools[call.name]
         counts.calls += 1
         counts.tasks.add(task)
         self._patterns.observe(context, call, task)
         for name, value in call.arguments.items():
-            self._observe_value(counts.arguments[name], value, task, self._index)
+            self._observe_value(counts.arguments[name], value, task, self._index, name)
         return self._index
 
     def observe_form(self, call: ToolCall, task: str, index: SlotIndex) -> None:
@@ -150,12 +162,16 @@ class SourceLearner:
             for argument, of_argument in counts.arguments.items():
                 own.arguments[argument].take(of_argument)
         self._patterns.take(other._patterns)
+        self._closed.take(other._closed)
         for path, tasks in other._slot_tasks.items():
             self._slot_tasks[path] |= tasks
+        for key, tasks in other._key_tasks.items():
+            self._key_tasks[key] |= tasks
 
     def _observe_value(
-        self, counts: _ArgumentCounts, value: Any, task: str, index: SlotIndex
+        self, counts: _ArgumentCounts, value: Any, task: str, index: SlotIndex, name: str = ""
     ) -> None:
+        """`name`: of an argument, which results may have as a key; a hole has none."""
         counts.present += 1
         counts.tasks.add(task)
         value, form = as_list(value)
@@ -181,6 +197,13 @@ class SourceLearner:
         found: set[str] = set()
         for target in targets:
             found |= index.by_text.get(target, set())
+        size = index.keyed[name] if name else 0
+        if size:
+            key = f"{KEYED}{name}"
+            counts.seen[key] += 1
+            counts.size[key] += size
+            if any(key_of(slot) == name for slot in found):
+                counts.hits[key] += 1
         counts.hits.update(found)
         counts.found += bool(found)
 
@@ -190,6 +213,13 @@ class SourceLearner:
         supports: dict[int, Support] = {}
         index = 0
         ranked = sorted(self._tools.items(), key=lambda pair: (-pair[1].calls, pair[0]))
+        kin = Kin(
+            {
+                (tool, argument): of_argument
+                for tool, counts in ranked
+                for argument, of_argument in counts.arguments.items()
+            }
+        )
         for name, counts in ranked:
             if counts.calls < minimum_calls or self._private.tool(name):
                 continue
@@ -200,7 +230,7 @@ class SourceLearner:
                 if self._private.argument(name, argument):
                     continue
                 of_all = (counts.calls, len(counts.tasks))
-                built, tasks = self._argument(name, argument, index, of_all, of_argument)
+                built, tasks = self._argument(name, argument, index, of_all, of_argument, kin=kin)
                 arguments.append(built)
                 supports[index] = Support(tasks, len(counts.tasks))
                 index += 1
@@ -248,10 +278,14 @@ class SourceLearner:
         counts: _ArgumentCounts,
         form: int = -1,
         secret: bool = False,
+        kin: Kin | None = None,
     ) -> tuple[Argument, list[set[str] | None]]:
-        """`of_all`: the calls and the tasks in which the argument could have stood."""
+        """`of_all`: the calls and the tasks in which the argument could have stood; `kin`: of whom
+        it may take over, None for a hole."""
         slots: list[Slot] = []
         for slot, hits in counts.hits.items():
+            if slot.startswith(KEYED):
+                continue  # taken over below, as a first guess
             hit_rate = hits / counts.seen[slot]
             precision = hits / max(1, counts.size[slot])
             if hits < _MIN_HITS or hit_rate < _MIN_HIT_RATE or precision < _MIN_PRECISION:
@@ -263,6 +297,8 @@ class SourceLearner:
             for slot, hits, seen, size in self._patterns.slots(tool, name, self._private)
         ]
         slots.sort(key=lambda slot: (-slot.hit_rate, slot.name))
+        if kin is not None:  # after its own, which say what it is and when it is filled
+            slots += kin.slots((tool, name), [slot.name for slot in slots], self._kept_slot)
         calls, tasks = of_all
         frequent: list[tuple[Constant, set[str] | None]] = [
             (Constant(value, len(support) / tasks), support)
@@ -273,7 +309,10 @@ class SourceLearner:
         ]
         frequent.sort(key=lambda pair: (-pair[0].share, plain_text(pair[0].value)))
         del frequent[MAX_CONSTANTS:]
-        frequent += self._chosen(tool, name, {plain_text(one.value) for one, _ in frequent})
+        known = {plain_text(one.value) for one, _ in frequent}
+        listed = self._closed_set(name, counts, known) if kin is not None else []
+        listed += self._chosen(tool, name, known | {one.text for one, _ in listed})
+        frequent += listed[:MAX_CHOICES]
         argument = Argument(
             tool=tool,
             name=name,
@@ -292,14 +331,32 @@ class SourceLearner:
             found_share=counts.found / max(1, counts.present),
             written=written_as(counts.written),
             form=form,
+            examples=self._given_as_examples(tool, name) if kin is not None else (),
         )
         return argument, [support for _, support in frequent]
+
+    def _closed_set(
+        self, name: str, counts: _ArgumentCounts, known: Collection[str]
+    ) -> list[tuple[Constant, set[str] | None]]:
+        """What results say under the argument's name, where that is from a few values."""
+        if secret_field((name,)) or set(counts.kinds) != {"string"}:
+            return []
+        return [
+            (Constant(value, 0.0), tasks)
+            for value, tasks in self._closed.of(name)
+            if value not in known and not self._private.value(value)
+        ]
+
+    def _given_as_examples(self, tool: str, name: str) -> tuple[str, ...]:
+        examples = self._examples.get(tool, {}).get(name, ())
+        return tuple(one for one in examples[:MAX_EXAMPLES] if not self._private.value(one))
 
     def _chosen(
         self, tool: str, name: str, known: set[str]
     ) -> list[tuple[Constant, set[str] | None]]:
         """What the schema lets an argument take beside the constants that are known."""
         choices = self._choices.get(tool, {}).get(name, ())
+        choices = choices or choices_of_kin(tool, name, self._choices)
         return [
             (Constant(value, 0.0), None)
             for value in choices[:MAX_CHOICES]
@@ -308,6 +365,8 @@ class SourceLearner:
 
     def _kept_slot(self, slot: str) -> bool:
         """Whether a slot's name may be kept: keys of objects are data where they name people."""
+        if slot.startswith(KEYED):
+            return len(self._key_tasks[slot.removeprefix(KEYED)]) >= MIN_TASKS
         kind, _, place = slot.partition(":")
         if kind in ("out", "kv", "tx") and self._private.tool(place.partition(":")[0]):
             return False

@@ -50,7 +50,8 @@ class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
 class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """What is known about one argument of one tool. `found_share`: of its values, those that stood
     anywhere in the conversation before the call; `written`: how its lists are written as text,
-    where they are; `form`: of a hole that only one form has, its number."""
+    where they are; `form`: of a hole that only one form has, its number; `examples`:
+    texts that the schema gives as examples, tried where the user says their words."""
 
     tool: str
     name: str
@@ -64,6 +65,7 @@ class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
     found_share: float = 1.0
     written: tuple[WrittenAs, ...] = ()
     form: int = -1
+    examples: tuple[str, ...] = ()
 
     @cached_property
     def slot_names(self) -> tuple[str, ...]:
@@ -145,7 +147,8 @@ class Sources:
         for constant, tasks in zip(argument.constants, support.tasks, strict=True):
             others = len(tasks) - (without in tasks) if tasks is not None else 0
             if tasks is None or others >= MIN_CONSTANT_TASKS:
-                kept.append(Constant(constant.value, others / support.together))
+                share = others / support.together if constant.share else 0.0
+                kept.append(Constant(constant.value, share))
         return tuple(kept)
 
     def form_numbers(self, tool: str, without: str | None = None) -> list[int]:
