@@ -268,14 +268,11 @@ class Stump:
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
 
-    def dump_model(self) -> dict[str, Any]:
-        split = {
-            "split_feature": 0,
-            "threshold": self.threshold,
-            "decision_type": "<=",
-            "missing_type": "None",
-            "left_child": {"leaf_value": -1.0},
-            "right_child": {"leaf_value": 1.0},
-        }
-        tree = {"tree_structure": split}
-        return {"num_tree_per_iteration": 1, "max_feature_idx": 0, "tree_info": [tree]}
+    def model_to_string(self) -> str:
+        head = "tree\nnum_tree_per_iteration=1\nmax_feature_idx=0\n"
+        tree = (
+            "num_leaves=2\nsplit_feature=0\n"
+            f"threshold={self.threshold!r}\ndecision_type=0\nleft_child=-1\nright_child=-2\n"
+            "leaf_value=-1 1\n"
+        )
+        return f"{head}\nTree=0\n{tree}\n\nend of trees\n"

@@ -6,12 +6,13 @@ means. A handful of numpy calls per batch, whatever the number of trees; see doc
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexarc.reflex.booster_text import Booster as Booster
+from reflexarc.reflex.booster_text import Model, Tree, read_booster
 from reflexarc.reflex.tree_codes import LEAF_OF_CODE, MANY_ROWS, Codes
 from reflexarc.reflex.tree_codes import SLOTS as SLOTS
 from reflexarc.steps.errors import ArtifactCorruptError, LearnError
@@ -26,12 +27,6 @@ MAX_TREES = 65_536
 _LEAST_BLOCK = 64
 _BLOCK = 1 << 19
 """Comparisons made at once: the intermediate arrays of a block stay in the processor's cache."""
-
-
-class Booster(Protocol):
-    """What is needed of `lightgbm.Booster`."""
-
-    def dump_model(self) -> dict[str, Any]: ...
 
 
 class Forest:
@@ -82,19 +77,20 @@ class Forest:
         sigmoid other than 1.
         """
         model = _read(booster)
-        n_outputs, trees = model.num_tree_per_iteration, model.tree_info
+        n_outputs, trees = model.outputs, model.trees
         feature = np.zeros((len(trees), SLOTS), np.intp)
         threshold = np.zeros((len(trees), SLOTS), np.float64)
         leaf = np.zeros((len(trees), SLOTS), np.float64)
         # lightgbm grows one tree per output and round: tree i belongs to output i % K.
         ordered = [t for k in range(n_outputs) for t in trees[k::n_outputs]]
         for row, tree in enumerate(ordered):
-            _lay_out(tree.tree_structure, feature[row], threshold[row], leaf[row], slot=0, depth=0)
+            root = 0 if tree.features else -1
+            _lay_out(tree, root, feature[row], threshold[row], leaf[row], slot=0, depth=0)
         return cls(
             feature.reshape(-1),
             _float32_thresholds(threshold.reshape(-1)),
             leaf.reshape(-1).astype(np.float32),
-            n_features=model.max_feature_idx + 1,
+            n_features=model.features,
             n_outputs=n_outputs,
         )
 
@@ -182,49 +178,21 @@ class Forest:
         return values.reshape(n_outputs, each, n).sum(axis=1, dtype=np.float64).T
 
 
-class _Node(msgspec.Struct):
-    """A split (it has children) or a leaf of lightgbm's `dump_model()`."""
-
-    leaf_value: float = 0.0
-    split_feature: int = 0
-    threshold: float | str = 0.0
-    decision_type: str = ""
-    missing_type: str = "None"
-    left_child: "_Node | None" = None
-    right_child: "_Node | None" = None
-
-
-class _Tree(msgspec.Struct):
-    tree_structure: _Node
-
-
-class _Model(msgspec.Struct):
-    num_tree_per_iteration: int
-    max_feature_idx: int
-    tree_info: list[_Tree]
-    objective: str = ""
-    average_output: bool = False
-
-
-def _read(booster: Booster) -> _Model:
-    try:
-        model = msgspec.convert(booster.dump_model(), _Model)
-    except msgspec.ValidationError as e:
-        raise LearnError(f"lightgbm describes its model in a form not known here: {e}") from e
+def _read(booster: Booster) -> Model:
+    model = read_booster(booster)
     objective = model.objective.split()
-    if model.average_output:
-        raise LearnError("averaged trees are not supported: train with boosting=gbdt")
     if any(o.startswith("sigmoid:") and float(o[8:]) != 1.0 for o in objective):
         raise LearnError(f"the objective {model.objective!r} scales its sigmoid: train with 1")
     if objective[:1] == ["multiclassova"]:
         raise LearnError("multiclassova is not supported: train with objective=multiclass")
-    if model.max_feature_idx >= MAX_FEATURES or len(model.tree_info) > MAX_TREES:
+    if model.features > MAX_FEATURES or len(model.trees) > MAX_TREES:
         raise LearnError(f"at most {MAX_FEATURES} features and {MAX_TREES} trees are supported")
     return model
 
 
 def _lay_out(
-    node: _Node,
+    tree: Tree,
+    node: int,
     feature: NDArray[np.intp],
     threshold: NDArray[np.float64],
     leaf: NDArray[np.float64],
@@ -233,20 +201,17 @@ def _lay_out(
     depth: int,
 ) -> None:
     """Writes the subtree at heap slot `slot`; a leaf above the last level fills all below it."""
-    if node.left_child is None or node.right_child is None:
+    if node < 0:
         width = SLOTS >> depth
         first = (slot + 1 - (1 << depth)) * width
-        leaf[first : first + width] = node.leaf_value
+        leaf[first : first + width] = tree.leaves[~node]
         return
     if depth == DEPTH:
         raise LearnError(f"a tree is deeper than {DEPTH}: train with max_depth={DEPTH}")
-    if node.decision_type != "<=" or isinstance(node.threshold, str):
-        raise LearnError(f"splits by {node.decision_type!r} are not supported: numbers only")
-    if node.missing_type != "None":
-        raise LearnError("splits with a rule for missing values: train with use_missing=false")
-    feature[slot], threshold[slot] = node.split_feature, node.threshold
-    _lay_out(node.left_child, feature, threshold, leaf, slot=2 * slot + 1, depth=depth + 1)
-    _lay_out(node.right_child, feature, threshold, leaf, slot=2 * slot + 2, depth=depth + 1)
+    feature[slot], threshold[slot] = tree.features[node], tree.thresholds[node]
+    left, right = tree.left[node], tree.right[node]
+    _lay_out(tree, left, feature, threshold, leaf, slot=2 * slot + 1, depth=depth + 1)
+    _lay_out(tree, right, feature, threshold, leaf, slot=2 * slot + 2, depth=depth + 1)
 
 
 def _float32_thresholds(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
