@@ -30,6 +30,7 @@ from reflexarc.reflex import (
     said,
     schema_choices,
     sensitive,
+    sums,
     trail,
     written,
 )
@@ -68,7 +69,7 @@ ODD = (
 def patterns() -> Iterable[tuple[str, re.Pattern[str]]]:
     of_text = (words, spans, outputs_module, mentions, stems, times, parts, runs)
     of_talk = (prompts, looks, injection, sensitive, choice, cues, said, trail, context_module)
-    for module in (*of_text, *of_talk, schema_choices, written):
+    for module in (*of_text, *of_talk, schema_choices, written, sums):
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
                 yield f"{module.__name__}.{name}", value

@@ -26,6 +26,8 @@ from reflexarc.reflex.made_values import KIND, made_entries
 from reflexarc.reflex.said_words import said_words
 from reflexarc.reflex.shortlist import rooms, tried
 from reflexarc.reflex.sources import Argument, Constant, Kind, kind_of
+from reflexarc.reflex.sums import KIND as SUM
+from reflexarc.reflex.sums import sum_entries
 from reflexarc.reflex.written import Written, form_under, write_list
 
 MAX_CANDIDATES = 32
@@ -185,6 +187,8 @@ def _entries(context: Context, slot: str) -> Sequence[Entry]:
         return made_entries(context, slot)
     if slot.startswith(KEYED):
         return keyed_entries(context, slot)
+    if slot.startswith(SUM):
+        return sum_entries(context, slot)
     return context.slots.get(slot, ())
 
 

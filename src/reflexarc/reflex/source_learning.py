@@ -35,6 +35,7 @@ from reflexarc.reflex.sources import (
     Tool,
     kind_of,
 )
+from reflexarc.reflex.sums import SumCounts, parts_of
 from reflexarc.reflex.trail import OPEN, Move, MoveLearner, Trail
 from reflexarc.reflex.written import Written, as_list, written_as
 from reflexarc.steps import ToolCall
@@ -61,6 +62,7 @@ class _ArgumentCounts:
         self.constants: dict[str, tuple[Any, set[str]]] = {}
         self.projections: Counter[tuple[str, ...]] = Counter()
         self.projected_in: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+        self.sums = SumCounts()
 
     def take(self, other: "_ArgumentCounts") -> None:
         """Count what another one counted over other tasks."""
@@ -80,6 +82,7 @@ class _ArgumentCounts:
         self.projections.update(other.projections)
         for keys, tasks in other.projected_in.items():
             self.projected_in[keys] |= tasks
+        self.sums.take(other.sums)
 
     def project(self, keys: tuple[str, ...], task: str) -> None:
         self.projections[keys] += 1
@@ -206,6 +209,7 @@ class SourceLearner:
                 counts.hits[key] += 1
         counts.hits.update(found)
         counts.found += bool(found)
+        counts.sums.observe(value, task, index)
 
     def finish(self, minimum_calls: int = 3) -> "Sources":
         """Keep the tools called at least `minimum_calls` times."""
@@ -295,6 +299,11 @@ class SourceLearner:
         slots += [
             Slot(slot, (hits + 0.2) / (seen + 2), min(1.0, hits / max(1, size)))
             for slot, hits, seen, size in self._patterns.slots(tool, name, self._private)
+        ]
+        slots += [
+            Slot(slot, (hits + 0.2) / (seen + 2), min(1.0, hits / max(1, size)))
+            for slot, hits, seen, size in counts.sums.slots()
+            if all(self._kept_slot(part) for part in parts_of(slot)[1])
         ]
         slots.sort(key=lambda slot: (-slot.hit_rate, slot.name))
         if kin is not None:  # after its own, which say what it is and when it is filled
