@@ -133,12 +133,12 @@ def recalled(
         done: list[tuple[int, int]] = list(zip(request.tolist(), made.tolist(), strict=True))
         learner = RecallLearner()
         for session, (at, outcome) in enumerate(done):
-            learner.observe(asked[at], calls[outcome], session)
+            learner.observe(asked[at], (calls[outcome],), session)
         rows: list[tuple[float, bool, int]] = []
         for session, (at, outcome) in enumerate(done):
             found = learner.find(asked[at], session)
             if found is not None and found.agreed:
-                rows.append((found.score, found.call != hashes[at][outcome], session))
+                rows.append((found.score, found.calls[0].call != hashes[at][outcome], session))
         score, wrong, unit = (np.array(column) for column in zip(*rows, strict=True))
         (one,) = certify(
             score, wrong, unit, alphas=(alpha,), delta=DELTA, unit="session",
@@ -151,7 +151,7 @@ def recalled(
         for at, context in enumerate(asked):
             found = memory.find(context)
             if found is not None and found.agreed and found.score >= one.threshold:
-                usual = found.call == hashes[at][0]
+                usual = found.calls[0].call == hashes[at][0]
                 acts += often[at]
                 errs += often[at] * (error[at] if usual else 1 - error[at] / (_OUTCOMES - 1))
         violated += bool(errs > alpha * acts)

@@ -43,7 +43,8 @@ def test_shared_counts_and_rows_are_those_of_each_alone(
 ) -> None:
     private = Private(sessions)
     out = left_out(sessions)
-    found = list(fit_predictors(sessions, out, {"think"}, private, at_once=at_once))
+    every = fit_predictors(sessions, out, {"think"}, private, at_once=at_once)
+    found = [learned.predictor for learned in every]
     for tasks, predictor in zip(out, found, strict=True):
         kept = [session for session in sessions if session.task not in tasks]
         assert same(predictor, fit_predictor(kept, {"think"}, private))

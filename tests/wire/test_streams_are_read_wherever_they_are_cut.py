@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reflexarc.steps.errors import MalformedError
-from reflexarc.wire.chat_answer import ActedTurn, completion, completion_stream
+from reflexarc.wire.chat_answer import (
+    ActedTurn,
+    completion,
+    completion_stream,
+    is_own_call,
+)
 from reflexarc.wire.chat_assemble import (
     answer_from_body,
     answer_from_completion,
@@ -150,7 +155,7 @@ def test_a_stream_that_broke_off_is_not_complete(chunks: list[Any]) -> None:
     assert not answer_from_stream(text).complete
 
 
-TURN = ActedTurn("0123456789abcdef" * 2, 7, "m", "f", {"a": "é\u2028"}, 12)
+TURN = ActedTurn("0123456789abcdef" * 2, 7, "m", (("f", {"a": "é\u2028"}), ("g", {})), 12)
 
 
 @pytest.mark.parametrize("usage", [False, True])
@@ -158,7 +163,10 @@ def test_our_own_turns_read_back_the_same_streamed_or_not(usage: bool) -> None:
     whole = answer_from_completion(completion(TURN))
     streamed = answer_from_body(completion_stream(TURN, usage), "text/event-stream; charset=utf-8")
     assert whole.calls == streamed.calls
-    assert whole.calls[0].arguments == TURN.arguments
+    assert tuple((call.name, call.arguments) for call in whole.calls) == TURN.calls
+    ids = [call.id for call in whole.calls]
+    assert len(set(ids)) == len(ids)
+    assert all(is_own_call(identity) for identity in ids)
     assert whole.finish_reason == streamed.finish_reason == "tool_calls"
 
 

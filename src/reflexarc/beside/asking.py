@@ -9,7 +9,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,19 @@ _NAME = "in-process"
 _LOOK_EVERY_S = 0.2
 
 
+class MadeCall(msgspec.Struct, frozen=True):
+    """A call of the turn; its arguments also as JSON `text`."""
+
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    text: str
+
+
 class Asked(msgspec.Struct, frozen=True):
     """What System 1 said: `act` with the turn's call (its arguments also as JSON `text`), or
-    `escalate`. `reason` is one of the gateway's; `prompt_tokens` an estimate."""
+    `escalate`. `calls` are all calls of the turn, that one first. `reason` is one of the gateway's;
+    `prompt_tokens` an estimate."""
 
     action: str
     reason: str
@@ -41,6 +51,7 @@ class Asked(msgspec.Struct, frozen=True):
     max_error: float = 0.0
     prompt_tokens: int = 0
     decide_ms: float = 0.0
+    calls: tuple[MadeCall, ...] = ()
 
     @property
     def acts(self) -> bool:
@@ -110,13 +121,14 @@ class System1:
         except Exception as error:  # any fault of System 1 is an escalation, said aloud
             _log.error("System 1 raised %s; the request escalates", type(error).__name__)
             return Asked("escalate", "system1_error")
-        off = self._off(decided.tool) if decided.action == "act" else None
+        off = self._off(decided.tools) if decided.action == "act" else None
         if decided.action != "act" or off is not None:
             return Asked(
                 "escalate", off or decided.reason, tool=decided.tool,
                 confidence=decided.confidence, decide_ms=decided.decide_ms,
             )  # fmt: skip
-        call = answer_from_body(answer, "application/json").calls[0]
+        made = answer_from_body(answer, "application/json").calls
+        call = made[0]
         return Asked(
             action="act",
             reason=decided.reason,
@@ -128,13 +140,15 @@ class System1:
             max_error=decided.max_error,
             prompt_tokens=decided.prompt_tokens,
             decide_ms=decided.decide_ms,
+            calls=tuple(MadeCall(one.id, one.name, one.arguments, one.raw) for one in made),
         )
 
-    def _off(self, tool: str) -> str | None:
+    def _off(self, tools: Sequence[str]) -> str | None:
         if not self.acting:
             return "off:beside"
         now_s = self._clock_s()
         if now_s - self._looked_s >= _LOOK_EVERY_S:
             self._looked_s = now_s
             self._switch.look()
-        return self._switch.off.reason(_NAME, self._file, tool)
+        reasons = (self._switch.off.reason(_NAME, self._file, tool) for tool in tools)
+        return next((reason for reason in reasons if reason is not None), None)

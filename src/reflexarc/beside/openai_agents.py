@@ -40,7 +40,7 @@ from openai.types.responses import (
 )
 from openai.types.responses.response_prompt_param import ResponsePromptParam
 
-from reflexarc.beside.asking import Asked, System1
+from reflexarc.beside.asking import Asked, MadeCall, System1
 from reflexarc.reflex import Reflex
 
 # Of the settings, what only says how System 2 is reached or how its answer is kept.
@@ -83,7 +83,9 @@ class ReflexModel(Model):
             {**held, "prompt": prompt},
         )  # fmt: skip
         if asked.acts:
-            return ModelResponse(output=[_item(asked)], usage=Usage(), response_id=None)
+            return ModelResponse(
+                output=[_item(call) for call in asked.calls], usage=Usage(), response_id=None
+            )
         return await self.wrapped.get_response(
             system_instructions, input, model_settings, tools, output_schema, handoffs, tracing,
             previous_response_id=previous_response_id, conversation_id=conversation_id,
@@ -155,33 +157,42 @@ class ReflexModel(Model):
         return self.system1.ask(request | _fields(settings))
 
     def _events(self, asked: Asked) -> list[TResponseStreamEvent]:
-        item = _item(asked)
-        identity = item.call_id
-        started = item.model_copy(update={"arguments": "", "status": "in_progress"})
+        items = [_item(call) for call in asked.calls]
         empty = Response(
-            id=f"resp_{identity}", created_at=time.time(), model=self.name, object="response",
-            output=[], tool_choice="auto", tools=[], parallel_tool_calls=False,
+            id=f"resp_{asked.call_id}", created_at=time.time(), model=self.name, object="response",
+            output=[], tool_choice="auto", tools=[], parallel_tool_calls=len(items) > 1,
             status="in_progress",
         )  # fmt: skip
-        whole = empty.model_copy(update={"output": [item], "status": "completed"})
+        whole = empty.model_copy(update={"output": items, "status": "completed"})
         events: list[TResponseStreamEvent] = [
-            ResponseCreatedEvent(response=empty, sequence_number=0, type="response.created"),
-            ResponseOutputItemAddedEvent(
-                item=started, output_index=0, sequence_number=1, type="response.output_item.added"
-            ),
-            ResponseFunctionCallArgumentsDeltaEvent(
-                delta=item.arguments, item_id=identity, output_index=0, sequence_number=2,
-                type="response.function_call_arguments.delta",
-            ),
-            ResponseFunctionCallArgumentsDoneEvent(
-                arguments=item.arguments, item_id=identity, output_index=0, sequence_number=3,
-                type="response.function_call_arguments.done",
-            ),
-            ResponseOutputItemDoneEvent(
-                item=item, output_index=0, sequence_number=4, type="response.output_item.done"
-            ),
-            ResponseCompletedEvent(response=whole, sequence_number=5, type="response.completed"),
-        ]  # fmt: skip
+            ResponseCreatedEvent(response=empty, sequence_number=0, type="response.created")
+        ]
+        for at, item in enumerate(items):
+            identity, number = item.call_id, len(events)
+            started = item.model_copy(update={"arguments": "", "status": "in_progress"})
+            events += [
+                ResponseOutputItemAddedEvent(
+                    item=started, output_index=at, sequence_number=number,
+                    type="response.output_item.added",
+                ),
+                ResponseFunctionCallArgumentsDeltaEvent(
+                    delta=item.arguments, item_id=identity, output_index=at,
+                    sequence_number=number + 1, type="response.function_call_arguments.delta",
+                ),
+                ResponseFunctionCallArgumentsDoneEvent(
+                    arguments=item.arguments, item_id=identity, output_index=at,
+                    sequence_number=number + 2, type="response.function_call_arguments.done",
+                ),
+                ResponseOutputItemDoneEvent(
+                    item=item, output_index=at, sequence_number=number + 3,
+                    type="response.output_item.done",
+                ),
+            ]  # fmt: skip
+        events.append(
+            ResponseCompletedEvent(
+                response=whole, sequence_number=len(events), type="response.completed"
+            )
+        )
         return events
 
 
@@ -211,12 +222,12 @@ class ReflexProvider(ModelProvider):
         await self.wrapped.aclose()
 
 
-def _item(asked: Asked) -> ResponseFunctionToolCall:
+def _item(call: MadeCall) -> ResponseFunctionToolCall:
     return ResponseFunctionToolCall(
-        id=asked.call_id,
-        call_id=asked.call_id,
-        name=asked.tool,
-        arguments=asked.text,
+        id=call.call_id,
+        call_id=call.call_id,
+        name=call.tool,
+        arguments=call.text,
         type="function_call",
         status="completed",
     )

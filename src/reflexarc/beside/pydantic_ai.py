@@ -110,7 +110,10 @@ class ReflexModel(WrapperModel):
 
     def _response(self, asked: Asked) -> ModelResponse:
         return ModelResponse(
-            parts=[ToolCallPart(asked.tool, asked.text, tool_call_id=asked.call_id)],
+            parts=[
+                ToolCallPart(call.tool, call.text, tool_call_id=call.call_id)
+                for call in asked.calls
+            ],
             usage=RequestUsage(),
             model_name=self.wrapped.model_name,
             provider_name=self.wrapped.system,

@@ -1,6 +1,7 @@
 """How System 2 agrees with itself, as the commands say it beside every agreement with it."""
 
 from reflexarc.reflex import Evaluation, Repeats
+from reflexarc.reflex.card import Card
 from reflexarc.reflex.repeat import ToolRepeats
 
 ITSELF = "S2 itself, at best"
@@ -11,6 +12,17 @@ def cell_with_itself(repeats: ToolRepeats | None) -> str:
     """How System 2 agrees with itself in the calls of a tool, and how a perfect predictor would,
     most favourably counted; empty where no task recurs."""
     return "" if repeats is None else f"{repeats.repeat_rate:.0%}, {repeats.modal_share:.0%}"
+
+
+def at_once(card: Card) -> str:
+    """One sentence on turns of several calls; nothing where there were none."""
+    if not card.batches:
+        return ""
+    how = "answered with whole turns where sure" if card.whole else "answered one call at a time"
+    return (
+        f"Of {card.turns} turns that call tools, {card.batches} call several at once: this agent "
+        f"is {how}."
+    )
 
 
 def with_itself(repeats: Repeats) -> str:

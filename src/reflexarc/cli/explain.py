@@ -98,6 +98,8 @@ def show(console: Console, found: Explanation) -> None:
             f"System 1: {_plain(_call(proposed.name, proposed.arguments))}, "
             f"confidence {found.confidence:.3f}"
         )
+        for other in found.together:
+            console.print(f"  together with {_plain(_call(other.name, other.arguments))}")
     console.print(f"System 2: {_plain(_system2(found))}")
     decided = "It would act" if found.action == "act" else f"It escalates ({found.reason})"
     console.print(f"[bold]{_plain(decided)}[/bold], at an error of at most "

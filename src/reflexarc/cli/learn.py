@@ -7,7 +7,7 @@ from typing import Any, get_args
 import click
 
 from reflexarc.bench.verdicts import RESULTS_MIXED_UP
-from reflexarc.cli.agreement import ITSELF, cell_with_itself, with_itself
+from reflexarc.cli.agreement import ITSELF, at_once, cell_with_itself, with_itself
 from reflexarc.cli.certificates import show_certificates
 from reflexarc.cli.store import Day, opened, state_option
 from reflexarc.cli.tables import (
@@ -200,6 +200,8 @@ def show_card(card: Card) -> None:
         "not seen their task."
     )
     console.print(with_itself(card.repeats))
+    if card.batches:
+        console.print(at_once(card))
     console.print(
         table(
             "Tools, for review: what each is taken for and why",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from reflexarc.cli.agreement import ITSELF, cell_with_itself, with_itself
+from reflexarc.cli.agreement import ITSELF, at_once, cell_with_itself, with_itself
 from reflexarc.cli.certificates import show_certificates
 from reflexarc.cli.reflex_life import (
     demote_command,
@@ -114,6 +114,8 @@ def show(file: str, state: Path | None, json_path: str | None) -> None:
         "held-out contexts looked unlike the others"
     )
     console.print(with_itself(card.repeats))
+    if card.batches:
+        console.print(at_once(card))
     show_certificates(console, card)
     tools = [
         (

@@ -56,7 +56,11 @@ class Acting:
 
     def why_not_this(self, route: Route, decided: Decided) -> str | None:
         """The same for a decision that would act."""
-        return self.why_not(route, decided.tool) or self.standings.why_not(route, decided)
+        for tool in decided.tools or (decided.tool,):
+            reason = self.why_not(route, tool)
+            if reason is not None:
+                return reason
+        return self.standings.why_not(route, decided)
 
     def acted(
         self,
@@ -81,6 +85,7 @@ class Acting:
                 "route": route,
                 "tenant": tenant,
                 "tool": decided.tool,
+                "tools": list(decided.tools),
                 "call": decided.call,
                 "key": decided.key,
                 "confidence": decided.confidence,

@@ -20,7 +20,8 @@ MAX_FIELD_BYTES = 256 * 1024
 
 class Admission(msgspec.Struct, frozen=True):
     """`refusal` is the reason to escalate, None where System 1 may go on. `reasoning`: System 2 is
-    asked to think, which it may want to see in later requests."""
+    asked to think, which it may want to see in later requests; `parallel`: a turn may make several
+    calls."""
 
     refusal: str | None
     model: str = ""
@@ -28,6 +29,7 @@ class Admission(msgspec.Struct, frozen=True):
     include_usage: bool = False
     max_tokens: int | None = None
     reasoning: bool = False
+    parallel: bool = True
 
 
 def admit(fields: Mapping[str, msgspec.Raw], max_depth: int) -> Admission:
@@ -65,6 +67,7 @@ def admit(fields: Mapping[str, msgspec.Raw], max_depth: int) -> Admission:
         include_usage=bool(options.get("include_usage")),
         max_tokens=limits[0] if limits[0] is not None else limits[1],
         reasoning=values.get("reasoning_effort") not in (None, "none"),
+        parallel=values.get("parallel_tool_calls") is not False,
     )
 
 
@@ -160,7 +163,7 @@ _UNDERSTOOD: Mapping[str, Callable[[Any], bool]] = {
     "stream": _null_or_bool,
     "stream_options": _null_or_usage_option,
     "tool_choice": _null_or_auto,
-    # System 1 makes one call at a time, which both values allow.
+    # Forbidden, it escalates later where several calls would be made.
     "parallel_tool_calls": _null_or_bool,
     "n": _null_or_one,
     # How System 2 would have sampled: System 1 answers only where it would repeat itself.

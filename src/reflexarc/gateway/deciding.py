@@ -5,8 +5,8 @@ where a reflex does: its caller turns that into an escalation.
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Protocol
 
 import msgspec
 
@@ -17,6 +17,7 @@ from reflexarc.gateway.observing import Observing
 from reflexarc.lifecycle.changes import CHANGED
 from reflexarc.lifecycle.standing import is_of_writes
 from reflexarc.reflex.decision import Decision
+from reflexarc.reflex.scopes import pool_name
 from reflexarc.steps import call_key
 from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.wire.chat_answer import (
@@ -82,13 +83,14 @@ class Decider:
         loaded = self.reflexes[request.reflex]
         judged = self._judged(request, loaded, body)
         decision = judged.decision
-        call = decision.call
+        call, calls = decision.call, decision.calls
         acts = decision.action == "act" and call is not None
         decided = Decided(
             id=request.id,
             action=decision.action,
             reason=decision.reason,
-            tool=call.name if call is not None else "",
+            tool=pool_name(one.name for one in calls) if calls else "",
+            tools=tuple(dict.fromkeys(one.name for one in calls)),
             confidence=decision.confidence,
             max_error=decision.guarantee.max_error if decision.guarantee else 0.0,
             stream=judged.admission.stream,
@@ -99,7 +101,7 @@ class Decider:
         answers = acts and request.respond
         self._observing.remember(
             decided,
-            call if acts else None,
+            calls if acts else (),
             route=request.reflex,
             model=judged.admission.model,
             # An answer of System 1's own is audited, never judged.
@@ -111,7 +113,7 @@ class Decider:
                 decided,
                 key=act_key(body, loaded),
                 reflex=loaded.digest.hex(),
-                call=call_digest(call.name, call.arguments),
+                call=calls_digest(calls),
                 guarantee=decision.guarantee,
                 writes=is_write(decision, loaded),
             ), b""
@@ -121,15 +123,14 @@ class Decider:
             key=act_key(body, loaded),
             created_s=int(self._unix_time()),
             model=judged.admission.model,
-            name=call.name,
-            arguments=call.arguments,
+            calls=tuple((one.name, one.arguments) for one in calls),
             prompt_tokens=estimated_tokens(len(body)),
         )
         decided = msgspec.structs.replace(
             decided,
             key=turn.key,
             reflex=loaded.digest.hex(),
-            call=call_digest(call.name, call.arguments),
+            call=calls_digest(calls),
             guarantee=decision.guarantee,
             writes=is_write(decision, loaded),
             # Of each request anew: what recurs to the byte must not be audited always, or never.
@@ -196,9 +197,7 @@ class Decider:
         self.conversations.keep(request.tenant, request.reflex, conversation)
         session = (request.session or "").encode() or conversation.opening
         if decision.action != "escalate":
-            reason = self._obstacle(
-                decision, tools, conversation, admission.max_tokens, request.writes
-            )
+            reason = self._obstacle(decision, tools, conversation, admission, request.writes)
             if reason is None:
                 reason = self._not_here(request, admission, conversation, session)
             if reason is not None:
@@ -238,16 +237,16 @@ class Decider:
         conversation: Conversation,
         writes: Collection[str] = (),
     ) -> str | None:
-        """Why a call the reflex would make is not made by anyone, were it to fit its schema;
+        """Why the calls a reflex would make are not made by anyone, were they to fit their schemas;
         `writes` names the tools whose writes may be."""
-        call = decision.call
-        if call is None:
+        if decision.call is None:
             return "no_candidate"
-        spec = tools.get(call.name)
-        if spec is None:
-            return "unseen_tools"
-        if spec.effect == "think" or (spec.effect == "write" and call.name not in writes):
-            return "side_effect"
+        for call in decision.calls:
+            spec = tools.get(call.name)
+            if spec is None:
+                return "unseen_tools"
+            if spec.effect == "think" or (spec.effect == "write" and call.name not in writes):
+                return "side_effect"
         if conversation.acts_in_a_row >= self._setup.max_consecutive_acts:
             return "act_cap"
         return None
@@ -257,22 +256,26 @@ class Decider:
         decision: Decision,
         tools: Tools,
         conversation: Conversation,
-        max_tokens: int | None,
+        admission: Admission,
         writes: Collection[str],
     ) -> str | None:
-        """Why a chat request is not answered with the call the reflex would make."""
+        """Why a chat request is not answered with the calls the reflex would make."""
         reason = self.obstacle(decision, tools, conversation, writes)
-        call = decision.call
-        if reason is not None or call is None:
+        if reason is not None:
             return reason
-        fault = tools.fault(call.name, call.arguments, frozenset(decision.open))
-        if fault is not None:
-            return f"schema:{fault[0]}"
-        if max_tokens is not None and decision.action == "act":
+        if len(decision.calls) > 1 and not admission.parallel:
+            return "field:parallel_tool_calls"
+        most = 0
+        for call in decision.calls:
+            fault = tools.fault(call.name, call.arguments, frozenset(decision.open))
+            if fault is not None:
+                return f"schema:{fault[0]}"
             # A token holds at least one byte, so this many are always enough.
-            most = len(msgspec.json.encode(call.arguments)) + len(call.name) + _CALL_OVERHEAD_TOKENS
-            if max_tokens < most:
-                return "field:max_tokens"
+            most += len(msgspec.json.encode(call.arguments)) + len(call.name)
+            most += _CALL_OVERHEAD_TOKENS
+        limit = admission.max_tokens
+        if limit is not None and decision.action == "act" and limit < most:
+            return "field:max_tokens"
         return None
 
     def _not_here(
@@ -307,18 +310,28 @@ def _variant(judged: Judged) -> bytes:
 
 
 def is_write(decision: Decision, loaded: Loaded) -> bool:
-    """Whether a call that would act is more than a read, by its certificate or by what is known of
-    its tool."""
+    """Whether what would act is more than reads, by its certificate or by what is known of its
+    tools."""
     scope = decision.guarantee.scope if decision.guarantee is not None else ""
     effects: Mapping[str, str] = getattr(loaded.reflex, "effects", {})
-    tool = decision.call.name if decision.call is not None else ""
-    return is_of_writes(scope) or effects.get(tool, "read") != "read"
+    return is_of_writes(scope) or any(
+        effects.get(call.name, "read") != "read" for call in decision.calls
+    )
 
 
-def call_digest(name: str, arguments: dict[str, Any]) -> str:
-    """What the trail keeps of a call: enough to recognise it, not to tell it."""
-    text = call_key(name, arguments).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=16).hexdigest()
+class Named(Protocol):
+    """A call by its name and arguments."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def arguments(self) -> dict[str, Any]: ...
+
+
+def calls_digest(calls: Iterable[Named]) -> str:
+    """What the trail keeps of the calls of a turn: enough to recognise them, not to tell them."""
+    text = "\n".join(call_key(call.name, call.arguments) for call in calls)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def act_key(body: bytes, loaded: Loaded) -> str:

@@ -102,7 +102,8 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class Decided(msgspec.Struct, frozen=True, tag=True):
-    """The body is the answer's bytes if asked for and `action` is act. `failed`: the reflex
+    """The body is the answer's bytes if asked for and `action` is act. `tools` are those of all
+    calls made together, `tool` stands for them: the only one, or `SEVERAL`. `failed`: the reflex
     raised, and the decision is an escalation for that reason. Of an act: `key` stands for request
     and reflex (the call's id is cut from it), `reflex` is the artifact's digest, `call` the digest
     of tool and arguments, `writes` whether the call is more than a read. `draw`, in [0, 1), decides
@@ -128,6 +129,7 @@ class Decided(msgspec.Struct, frozen=True, tag=True):
     draw: float = 1.0
     session: bytes = b""
     variant: bytes = b""
+    tools: tuple[str, ...] = ()
 
 
 class Observed(msgspec.Struct, frozen=True, tag=True):

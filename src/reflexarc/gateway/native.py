@@ -7,12 +7,13 @@ from typing import Any, Literal
 import msgspec
 
 from reflexarc.gateway.conversations import Conversation, TooLongError, chain
-from reflexarc.gateway.deciding import Decider, Loaded, act_key, call_digest, is_write
+from reflexarc.gateway.deciding import Decider, Loaded, act_key, calls_digest, is_write
 from reflexarc.gateway.frames import Decided, Native, NativeReply, Setup
 from reflexarc.gateway.unanswered import plain_escalation
 from reflexarc.reflex.decision import Decision, Guarantee
+from reflexarc.reflex.scopes import pool_name
 from reflexarc.steps.errors import InputError, MalformedError, RequestError
-from reflexarc.wire.chat_answer import CALL_ID_PREFIX
+from reflexarc.wire.chat_answer import call_id
 from reflexarc.wire.errors import error_body, error_face
 from reflexarc.wire.offered import Tools
 from reflexarc.wire.reflex import (
@@ -93,17 +94,19 @@ class NativeDesk:
 
     def _acted(self, native: Native, name: str, answer: ReflexAnswer, body: bytes) -> Decided:
         """What the trail keeps of it."""
-        call, guarantee = answer.calls[0], answer.guarantee
+        guarantee = answer.guarantee
+        names = [call.name for call in answer.calls]
         loaded = self._decider.reflexes[native.sources.get(name, name)]
         return Decided(
             id=native.id,
             action="partial" if answer.decision == "partial" else "act",
             reason=answer.reason,
-            tool=call.name,
+            tool=pool_name(names),
+            tools=tuple(dict.fromkeys(names)),
             confidence=answer.confidence,
             key=act_key(body, loaded),
             reflex=loaded.digest.hex(),
-            call=call_digest(call.name, call.arguments),
+            call=calls_digest(answer.calls),
             max_error=guarantee.max_error if guarantee is not None else 0.0,
             guarantee=None
             if guarantee is None
@@ -202,15 +205,15 @@ class NativeDesk:
         action = decision.action
         left_open = frozenset(decision.open)
         if action != "escalate" and decision.call is not None and loaded is not None:
-            call = decision.call
-            checks = _checks(work.tools, call.name, call.arguments, left_open)
+            for call in decision.calls:
+                checks += _checks(work.tools, call.name, call.arguments, left_open)
             failed = [check for check in checks if not check.ok]
             obstacle = None
             if conversation is not None:
                 obstacle = self._decider.obstacle(decision, work.tools, conversation)
                 if is_write(decision, loaded):
                     obstacle = "side_effect"  # nobody would audit it
-            if call.name in native.tools_off:
+            if any(call.name in native.tools_off for call in decision.calls):
                 obstacle = "off:tool"
             obstacle = native.may_not.get(name, obstacle)
             if obstacle is not None:
@@ -218,9 +221,10 @@ class NativeDesk:
             elif failed:
                 action, reason = "escalate", _reason(failed[0])
             else:
-                calls.append(
+                key = act_key(body, loaded)
+                calls += [
                     AnswerCall(
-                        id=f"{CALL_ID_PREFIX}{act_key(body, loaded)[:24]}",
+                        id=call_id(key, at),
                         name=call.name,
                         arguments=call.arguments,
                         sources={
@@ -232,7 +236,8 @@ class NativeDesk:
                             for argument, source in call.sources.items()
                         },
                     )
-                )
+                    for at, call in enumerate(decision.calls)
+                ]
         guarantee = decision.guarantee if action != "escalate" else None
         ended_s = self._clock_s()
         answer = ReflexAnswer(

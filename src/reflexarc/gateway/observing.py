@@ -40,13 +40,15 @@ class HasReflex(Protocol):
 
 
 class Waiting:
-    """A decision whose answer has not come. `call` is the one it would act with."""
+    """A decision whose answer has not come. `calls` are those it would act with."""
 
-    __slots__ = ("call", "context", "decided", "forked", "model", "route", "tools")
+    __slots__ = ("calls", "context", "decided", "forked", "model", "route", "tools")
 
-    def __init__(self, decided: Decided, call: ProposedCall | None, route: str, model: str) -> None:
+    def __init__(
+        self, decided: Decided, calls: tuple[ProposedCall, ...], route: str, model: str
+    ) -> None:
         self.decided = decided
-        self.call = call
+        self.calls = calls
         self.route = route
         self.model = model
         self.context: weakref.ref[Context] | None = None
@@ -76,7 +78,7 @@ class Observing:
     def remember(
         self,
         decided: Decided,
-        call: ProposedCall | None,
+        calls: tuple[ProposedCall, ...],
         *,
         route: str,
         model: str,
@@ -85,7 +87,7 @@ class Observing:
     ) -> None:
         """A decision to be compared. With `context` and `tools`, as they were when it was made, it
         is judged as well."""
-        waiting = Waiting(decided, call, route, model)
+        waiting = Waiting(decided, calls, route, model)
         if isinstance(context, Context) and tools is not None:
             waiting.context = weakref.ref(context)
             waiting.tools = weakref.ref(tools)
@@ -113,7 +115,8 @@ class Observing:
 
     def observe(self, request: Observe, body: bytes) -> Observed | None:
         """Compares what System 2 answered with what System 1 would have done; None where the
-        decision is not remembered. Any call of System 2's batch counts as agreement."""
+        decision is not remembered. For one call, any of System 2's batch counts as agreement where
+        the reflex was learned so; several calls agree if just these were made."""
         waiting = self._forget(request.id)
         if waiting is None:
             return None
@@ -126,13 +129,21 @@ class Observing:
         if not answer.complete or not all(call.well_formed for call in answer.calls):
             return Observed(request.id, "unreadable", "")
         predictions = self._judged(waiting, answer.calls)
-        call = waiting.call
-        if call is None:
+        if not waiting.calls:
             tool = answer.calls[0].name if answer.calls else "message"
             return Observed(request.id, "escalate", tool, predictions)
-        key = call_key(call.name, call.arguments)
-        agrees = any(made.key == key for made in answer.calls)
-        return Observed(request.id, "agree" if agrees else "disagree", call.name, predictions)
+        agrees = self._agrees(waiting, [made.key for made in answer.calls])
+        tool = waiting.decided.tool
+        return Observed(request.id, "agree" if agrees else "disagree", tool, predictions)
+
+    def _agrees(self, waiting: Waiting, made: list[str]) -> bool:
+        keys = [call_key(call.name, call.arguments) for call in waiting.calls]
+        loaded = self._reflexes.get(waiting.route)
+        reflex = loaded.reflex if loaded is not None else None
+        whole = isinstance(reflex, Reflex) and not reflex.card.parts
+        if whole or len(keys) > 1:
+            return sorted(keys) == sorted(made)
+        return keys[0] in made
 
     def _forget(self, number: int) -> Waiting | None:
         waiting = self._waiting.pop(number, None)
@@ -191,6 +202,9 @@ class Observing:
                     acted=one.acted,
                     would_act=acts and position == 0,
                     cpu_ms=cpu_ms,
+                    right=one.right,
+                    calls=one.calls,
+                    made=one.made,
                 )
             )
         return found

@@ -165,6 +165,13 @@ class StandingDesk:
         if act.digest != state.in_use:
             return "version_not_in_use"
         standing = state.current.standing(act.kind, act.tool)
+        if act.kind == "reads":
+            # Of calls made together each tool has to be one that may act.
+            every = [state.current.standing("reads", tool) for tool in decided.tools]
+            if any(one is not None and one.word == "demoted" for one in every):
+                return "demoted"
+            if route.mode == "managed" and any(one is None or one.word != "live" for one in every):
+                return "not_promoted"
         if act.kind == "writes":
             reason = why_no_write(route, decided)
             if reason is None and (standing is None or standing.word != "live"):

@@ -15,7 +15,7 @@ from reflexarc.reflex import Reflex
 from reflexarc.reflex.certificate import Certificate
 from reflexarc.reflex.evaluation import Outcome, level_name, outcomes
 from reflexarc.reflex.outcome import with_writes
-from reflexarc.reflex.scopes import ScopedAnswers
+from reflexarc.reflex.scopes import ScopedAnswers, pool_name
 from reflexarc.reflex.validation import validate
 from reflexarc.steps import Session
 from reflexarc.steps.errors import LearnError
@@ -86,7 +86,7 @@ def _later(reflex: Reflex, later: Sequence[Session], max_error: float) -> Later:
     might = (one for one in found if one.acted.get(level) or one.acted.get(with_writes(level)))
     judged = validate(held, _answers(reflex, might), DELTA / len(held))
     refuted = tuple(one.scope for one in judged if one.verdict == "refuted")
-    return Later(len(acted), sum(one.exact for one in acted), refuted)
+    return Later(len(acted), sum(one.answer_right for one in acted), refuted)
 
 
 def _held(reflex: Reflex, max_error: float) -> list[Certificate]:
@@ -105,11 +105,13 @@ def _answers(reflex: Reflex, acted: Iterable[Outcome]) -> ScopedAnswers:
     units: dict[tuple[bool, str], int] = {}
     rows: list[tuple[float, bool, int, bool, bool, int]] = []
     for one in acted:
-        recalled, tool = one.decision.scope.startswith("recalled"), one.proposed_tool or ""
+        recalled = one.decision.scope.startswith("recalled")
+        names = [call.name for call in one.decision.calls]
+        tool, write = pool_name(names), any(reflex.effects.get(name) != "read" for name in names)
         unit = (recalled, one.session if recalled else one.task)
         rows.append((
-            one.decision.confidence, not one.exact, units.setdefault(unit, len(units)), recalled,
-            reflex.effects.get(tool, "write") != "read", tools.setdefault(tool, len(tools)),
+            one.decision.confidence, not one.answer_right, units.setdefault(unit, len(units)),
+            recalled, write, tools.setdefault(tool, len(tools)),
         ))  # fmt: skip
     return ScopedAnswers(
         score=np.array([row[0] for row in rows], np.float64),

@@ -270,11 +270,9 @@ def _tools(items: Sequence[Item], repeated: Repeats) -> list[ToolAgreement]:
 
 
 def _saved(judged: Sequence[Step], items: Sequence[Item], level: str) -> Saved:
-    whole = [
-        step for step in judged if all(one.exact and one.acted.get(level) for one in step.items)
-    ]
+    whole = [step for step in judged if _answered_whole(step, level)]
     costs = [step.cost_usd for step in whole]
-    answered = [(item.task, not item.exact) for item in items if item.acted[level]]
+    answered = [(item.task, not item.answer_right) for item in items if item.acted[level]]
     return Saved(
         steps=len(whole),
         system2_ms=round(sum(step.total_ms for step in whole), 3),
@@ -291,6 +289,14 @@ def _saved(judged: Sequence[Step], items: Sequence[Item], level: str) -> Saved:
     )
 
 
+def _answered_whole(step: Step, level: str) -> bool:
+    """Whether System 2 need not have been asked: all it did would have been done, and rightly."""
+    first = step.items[0] if step.items else None
+    if first is not None and first.calls > 1:
+        return first.answer_right and bool(first.acted.get(level))
+    return all(one.exact and one.acted.get(level) for one in step.items)
+
+
 def _worst(judged: Sequence[Step], level: str) -> list[Disagreement]:
     """Wrong answers first, then wrong guesses, the surest first."""
     found = [
@@ -301,7 +307,7 @@ def _worst(judged: Sequence[Step], level: str) -> list[Disagreement]:
         )
         for step in judged
         for item in step.items
-        if item.proposed_tool is not None and not item.exact
+        if item.proposed_tool is not None and not (item.exact and item.answer_right)
     ]  # fmt: skip
     found.sort(key=lambda one: (not one.answered, -one.confidence, one.began_unix_s))
     return found[:MOST_WORST]
@@ -317,6 +323,6 @@ def _days(judged: Sequence[Step], level: str) -> list[Day]:
         calls = [item for item in items if item.is_call]
         answered = [item for item in items if item.acted.get(level)]
         exact = sum(item.exact for item in calls) / len(calls) if calls else 0.0
-        wrong = sum(not item.exact for item in answered)
+        wrong = sum(not item.answer_right for item in answered)
         rows.append(Day(day, len(steps), len(calls), round(exact, 6), len(answered), wrong))
     return rows

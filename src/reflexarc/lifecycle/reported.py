@@ -173,4 +173,7 @@ def _item(row: Any) -> Item:
         differing=_names.decode(row.differing),
         would_act=row.would_act,
         cpu_ms=row.cpu_ms,
+        right=row.answer_right,
+        calls=row.answer_calls,
+        made=row.calls_made,
     )

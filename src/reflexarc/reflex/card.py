@@ -31,7 +31,10 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `certificates` are of both classes and all scopes; those of `certificate_class` act, which was
     chosen before they were judged. `per_task`: what they mean for a task. `attempt` numbers the
-    attempts at learning that share an error budget, from 1 (0: this one stands alone).
+    attempts at learning that share an error budget, from 1 (0: this one stands alone). Of `turns`
+    of System 2 that called tools, `batches` called several at once; `whole`: such batches are
+    answered as a whole where that is likelier right than wrong. `parts`: one call may be answered
+    where System 2 makes several, which leaves it the others.
     """
 
     sessions: int
@@ -51,6 +54,10 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificate_class: CertificateClass = "model-based"
     per_task: tuple[PerTask, ...] = ()
     attempt: int = 0
+    batches: int = 0
+    turns: int = 0
+    whole: bool = False
+    parts: bool = True
 
     @property
     def acting(self) -> tuple[Certificate, ...]:

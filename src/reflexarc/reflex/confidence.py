@@ -1,10 +1,12 @@
 """How sure System 1 may be of its best call: features of the ranking, calibrated by a forest."""
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexarc.reflex.batches import Batch
 from reflexarc.reflex.boosting import train
 from reflexarc.reflex.candidates import ABSENT, CONSTANT
 from reflexarc.reflex.context import Context
@@ -17,6 +19,10 @@ FEATURES = (
     "user_turns", "class_probability", "verdict_is_call", "tool", "weakest_slot", "constants",
     "newest_output", "length",
 )  # fmt: skip
+WHOLE_FEATURES = (
+    *FEATURES, "batch", "ends", "goes_on", "joint_of_all", "least_of_all", "least_tool", "tools",
+)  # fmt: skip
+"""Of a batch: those of its first call, and what is told of all its calls."""
 _EVENTS = {"U": 0, "C": 1, "O": 2, "X": 3, "M": 4}
 _TREES: dict[str, Any] = {
     "objective": "binary",
@@ -56,6 +62,19 @@ def confidence_features(context: Context, ranking: Ranking) -> NDArray[np.float3
     return row
 
 
+def whole_features(context: Context, ranking: Ranking, batch: Batch) -> NDArray[np.float32]:
+    """(1, WHOLE_FEATURES) of the batch that begins with the best-ranked call."""
+    calls = batch.calls
+    told = (
+        len(calls), batch.ends, batch.goes_on, math.prod(call.joint for call in calls),
+        min(call.least for call in calls), min(call.tool_probability for call in calls),
+        len({call.name for call in calls}),
+    )  # fmt: skip
+    row = confidence_features(context, ranking)
+    return np.concatenate((row, np.array([told], dtype=np.float32)), axis=1)
+
+
 def fit_confidence(features: NDArray[np.float32], right: NDArray[np.bool_]) -> Forest:
-    """The probability that the best call is right, from rankings of tasks not learned from."""
+    """The probability that the best call, or the batch, is right, from rankings of tasks not
+    learned from."""
     return train(features, right, _TREES, _ROUNDS)

@@ -170,6 +170,11 @@ class Context:
         self._call(call)
         self._open_calls += 1
 
+    @property
+    def open_calls(self) -> int:
+        """How many calls of a batch were appended whose message was not."""
+        return self._open_calls
+
     def said_now(self) -> Said:
         """What was said last, with what was asked about it so far."""
         said = self._said

@@ -49,7 +49,8 @@ class Decision(msgspec.Struct, frozen=True):
     """`act` with a call, `partial` with a call whose arguments named in `open` System 2 has to
     write, or `escalate` with a reason. An escalation still carries the best-ranked call, so that
     shadow mode can say what System 1 would have done; but none is looked for where a message is far
-    likelier. `scope`: that of the certificate it needs."""
+    likelier. `scope`: that of the certificate it needs. `others`: what is called together with
+    `call`, in one turn or not at all; `confidence` is that of all of them."""
 
     action: Literal["act", "partial", "escalate"]
     reason: str
@@ -59,6 +60,12 @@ class Decision(msgspec.Struct, frozen=True):
     alternatives: tuple[ProposedCall, ...] = ()
     open: tuple[str, ...] = ()
     scope: str = ""
+    others: tuple[ProposedCall, ...] = ()
+
+    @property
+    def calls(self) -> tuple[ProposedCall, ...]:
+        """Everything that would be called together, `call` first; nothing where there is none."""
+        return (self.call, *self.others) if self.call is not None else ()
 
     @property
     def acts(self) -> bool:

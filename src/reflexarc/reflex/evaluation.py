@@ -61,8 +61,10 @@ class Writes(msgspec.Struct, frozen=True):
 
 
 class Certified(msgspec.Struct, frozen=True):
-    """What would have been answered under one error level. `error_ucb95` is the exact binomial
-    upper bound of the error at 95%; `tasks_touched_wrong` the share of tasks with a wrong one."""
+    """What would have been answered under one error level. `answered` counts answers, a batch of
+    calls as one, and so do `errors`; `coverage_calls` counts the calls that System 2 did not have
+    to make. `error_ucb95` is the exact binomial upper bound of the error at 95%;
+    `tasks_touched_wrong` the share of tasks with a wrong one."""
 
     answered: int
     errors: int
@@ -240,15 +242,19 @@ def _certified(
     key = with_writes(level) if writes else level
     covered = [one.acted.get(key, one.acted[level]) for one in found]
     answered = [one for one, here in zip(found, covered, strict=True) if here]
-    wrong = [one for one in answered if not one.exact]
-    left = {(one.session, one.step) for one, here in zip(found, covered, strict=True) if not here}
+    wrong = [one for one in answered if not one.answer_right]
+    whole = {(one.session, one.step) for one in answered if one.calls > 1}
+    left = {
+        (one.session, one.step) for one, here in zip(found, covered, strict=True) if not here
+    } - whole
     n, errors = len(answered), len(wrong)
+    spared = sum(min(one.calls, max(1, one.made)) for one in answered)
     return Certified(
         answered=n,
         errors=errors,
         error=round(errors / n, 6) if n else 0.0,
         error_ucb95=round(binomial_upper(errors, n, 0.05), 6),
-        coverage_calls=round(n / calls, 6) if calls else 0.0,
+        coverage_calls=round(spared / calls, 6) if calls else 0.0,
         coverage_steps=round(len(tool_steps - left) / len(tool_steps), 6) if tool_steps else 0.0,
         tasks_touched_wrong=round(len({one.task for one in wrong}) / max(1, len(tasks)), 6),
     )
@@ -260,7 +266,7 @@ def _expected_calibration_error(found: Sequence[Placed]) -> float:
     if not ranked:
         return 0.0
     confidence = np.array([one.confidence for one in ranked])
-    exact = np.array([one.exact for one in ranked], dtype=np.float64)
+    exact = np.array([one.answer_right for one in ranked], dtype=np.float64)
     bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
     error = 0.0
     for at in range(_BINS):

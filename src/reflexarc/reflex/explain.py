@@ -70,10 +70,12 @@ class Explanation(msgspec.Struct, frozen=True):
     """One decision, taken apart. `step` counts the session's steps, `call` the calls of a batch,
     `message` is the index of System 2's message. `recalled`: what earlier runs of the situation did
     (None: there were none); `member`: which member of the reflex answers this conversation, from 1.
-    `verdict`: the likeliest tool (None: a message), `over` the next likely; `why_tool` says what
+    `together`: what would be called together with `proposed`, in one turn. `verdict`: the
+    likeliest tool (None: a message), `over` the next likely; `why_tool` says what
     spoke for the one rather than the other, `why_fit` how the tools fit what was said, `why_sure`
-    what made the confidence more or less than usual. `levels` and `gates` are about the best-ranked
-    call, `changes` say what would have turned the decision."""
+    what made the confidence of the best-ranked call more or less than usual. `levels` and `gates`
+    are about all that would be called together, `changes` say what would have turned the
+    decision."""
 
     session: str
     task: str
@@ -87,6 +89,7 @@ class Explanation(msgspec.Struct, frozen=True):
     max_error: float
     confidence: float
     proposed: RankedOut | None
+    together: tuple[RankedOut, ...]
     tools: tuple[Chance, ...]
     ranked: tuple[RankedOut, ...]
     recalled: Recalled | None
@@ -127,8 +130,12 @@ def explain(
     )  # fmt: skip
     failed = [gate for gate in asked if not gate.passed]
     asked_for = bool(ranking.calls) and not ranking.is_message
-    confidence = reflex.confidence_of(context, ranking) if asked_for else 0.0
-    levels = distances(reflex, ranking, confidence)
+    answer = None
+    if asked_for:
+        answer = reflex.answer(context, ranking, {tool.name for tool in tools})
+    confidence = answer.confidence if answer is not None else 0.0
+    calls = answer.calls if answer is not None else tuple(ranking.calls[:1])
+    levels = distances(reflex, ranking, calls, confidence)
     known = references(member, [session, *others])
     best = ranking.calls[0] if ranking.calls else None
     verdict, over = _two_likeliest(ranking)
@@ -146,6 +153,7 @@ def explain(
         max_error=limit,
         confidence=round(confidence, 6),
         proposed=None if best is None else _out(best, confidence),
+        together=tuple(_out(one, confidence) for one in calls[1:]),
         tools=_chances(ranking),
         ranked=tuple(_out(one, one.joint) for one in ranking.calls[:_RANKED]),
         recalled=_memory(reflex, context, ranking),

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.argument_features import FEATURES, Chosen, argument_matrix, link_columns
+from reflexarc.reflex.batches import EndLearner
 from reflexarc.reflex.boosting import train
 from reflexarc.reflex.candidates import (
     ABSENT,
@@ -75,6 +76,13 @@ _FORM_TREES: dict[str, Any] = {
 _FORM_ROUNDS = 150
 
 
+class Learned(NamedTuple):
+    """A predictor, and where batches of calls end (None: they are of one call)."""
+
+    predictor: Predictor
+    ends: Forest | None
+
+
 def fit_predictor(
     sessions: Sequence[Session],
     thinking: Collection[str],
@@ -82,7 +90,7 @@ def fit_predictor(
 ) -> Predictor:
     """Learn which call comes next. `thinking` names the tools that only record a thought;
     `private` is what must not be kept."""
-    return next(fit_predictors(sessions, [()], thinking, private))
+    return next(fit_predictors(sessions, [()], thinking, private)).predictor
 
 
 def fit_predictors(
@@ -92,7 +100,7 @@ def fit_predictors(
     private: Private,
     reading: Callable[[Session], Iterator[tuple[Context, Item]]] = replay,
     at_once: int = MAX_ITEMS,
-) -> Iterator[Predictor]:
+) -> Iterator[Learned]:
     """A predictor for each collection of tasks that it leaves out. They share most sessions: each
     is counted once, and read once more to make rows for all of them, or for as many at a time as
     have `at_once` items together. `reading` replays a session, and is asked for each once, in
@@ -132,9 +140,9 @@ def fit_predictors(
             for context, item in replay(session) if reads else ():
                 call = _called(item, thinking)
                 for fit in reads:
-                    fit.add(context, call, session.task)
+                    fit.add(context, call, session.task, ends=item.is_last)
         for at in here:
-            yield fits[at].predictor()
+            yield fits[at].learned()
 
 
 def _called(item: Item, thinking: Collection[str]) -> ToolCall | None:
@@ -166,7 +174,7 @@ class _Counts:
 
 class _Fit:
     """What one predictor learns from some of the sessions: `count`, then `begin` each session and
-    `add` its items, then `predictor`."""
+    `add` its items, then `learned`."""
 
     def __init__(
         self, sessions: Sequence[Session], thinking: Collection[str], private: Private
@@ -182,6 +190,7 @@ class _Fit:
         self._specs = {tool.name: tool for session in sessions for tool in session.tools}
         self._tasks = {session.task for session in sessions}
         self._drawn = np.random.default_rng(1)
+        self._ends = EndLearner(sessions)
 
     def count(self, parts: Sequence[_Counts], counts: ChoiceCounts) -> None:
         """Take what was counted over the sessions that this one learns from."""
@@ -201,27 +210,29 @@ class _Fit:
         self._cue_counts, self._cues = cues, cues.finish()
         choice = ChoiceLearner(self._names, self._specs, counts.of(self._names, self._tasks))
         features = HistoryFeatures(self._vocabulary, sources)
-        self._rows = _Rows(sources, features, choice, self.sources.moves)
+        self._rows = _Rows(sources, features, choice, self.sources.moves, self._ends)
 
     def begin(self, session: Session) -> None:
         """The items that are added next are of this session."""
         self._allowed = offered_mask(self._names, {tool.name for tool in offered_tools(session)})
         self._without = self._cue_counts.without(session.task, self._cues)
 
-    def add(self, context: Context, call: ToolCall | None, task: str) -> None:
-        """Rows of one item; of too many, a random share."""
+    def add(self, context: Context, call: ToolCall | None, task: str, *, ends: bool) -> None:
+        """Rows of one item; of too many, a random share. `ends`: no further call of its batch
+        follows."""
         if self.items > MAX_ITEMS and self._drawn.random() >= MAX_ITEMS / self.items:
             return
-        self._rows.add(context, call, task, self._allowed, self._without)
+        self._rows.add(context, call, task, self._allowed, self._without, ends=ends)
 
-    def predictor(self) -> Predictor:
+    def learned(self) -> Learned:
         """Learned from the rows, which are forgotten."""
         rows = self._rows
         del self._rows
-        return Predictor(
+        predictor = Predictor(
             rows.sources, self._vocabulary, rows.tool_forest(), rows.argument_forest(),
             rows.choice.finish(), self._cues, rows.form_forest(),
         )  # fmt: skip
+        return Learned(predictor, self._ends.finish(rows.features.width))
 
 
 class _Rows:
@@ -233,6 +244,7 @@ class _Rows:
         features: HistoryFeatures,
         choice: ChoiceLearner,
         moves: MoveLearner,
+        ends: EndLearner,
     ) -> None:
         self.sources = sources
         self.choice = choice
@@ -249,11 +261,13 @@ class _Rows:
         }
         self._form_rows: list[NDArray[np.float32]] = []
         self._form_right: list[NDArray[np.bool_]] = []
+        self._ends = ends
 
     def add(
         self, context: Context, call: ToolCall | None, task: str, allowed: NDArray[np.bool_],
-        cues: Cues,
+        cues: Cues, ends: bool,
     ) -> None:  # fmt: skip
+        """`ends`: whether the call is the last of its batch."""
         if call is not None and call.name not in self._class:
             return
         counts = self.features.counts(context)
@@ -263,9 +277,13 @@ class _Rows:
         self._classes.append(self._class[call.name] if call is not None else 0)
         if call is not None:
             self.choice.add(context, call.name, task, allowed, counts)
-            self._add_arguments(context, call, task, cues)
+            form, chosen = self._add_arguments(context, call, task, cues)
+            tool = self._class[call.name]
+            self._ends.add(context, self._vectors[-1], call, tool, form, chosen, ends)
 
-    def _add_arguments(self, context: Context, call: ToolCall, task: str, cues: Cues) -> None:
+    def _add_arguments(
+        self, context: Context, call: ToolCall, task: str, cues: Cues
+    ) -> tuple[int, dict[str, Candidate]]:
         tool = self.sources.by_name[call.name]
         if tool.forms:
             found = self.sources.forms[call.name].find(call.arguments)
@@ -276,11 +294,9 @@ class _Rows:
             if found is not None:
                 holes = tool.forms[form].holes
                 order = filling_order(tool, tool.forms[form])
-                self._add_values(
-                    context, [(tool.holes[holes[at]], found[1][at]) for at in order], task, cues
-                )
-                return
-        self._add_values(
+                values = [(tool.holes[holes[at]], found[1][at]) for at in order]
+                return form, self._add_values(context, values, task, cues)
+        return OPEN, self._add_values(
             context,
             [
                 (argument, call.arguments.get(argument.name, ABSENT_VALUE))
@@ -301,8 +317,10 @@ class _Rows:
 
     def _add_values(
         self, context: Context, values: Sequence[tuple[Argument, Any]], task: str, cues: Cues
-    ) -> None:
+    ) -> dict[str, Candidate]:
+        """Returns what each argument was filled with."""
         chosen = Chosen()
+        filled: dict[str, Candidate] = {}
         for argument, value in values:
             constants = self.sources.constants(argument, without=task)
             candidates = enumerate_candidates(context, argument, constants)
@@ -319,6 +337,8 @@ class _Rows:
                 self._matrices.append(matrix[kept])
                 self._right.append(right[kept])
             chosen = chosen.then(taken)
+            filled[argument.name] = taken
+        return filled
 
     def form_forest(self) -> Forest:
         if not self._form_rows:

@@ -10,7 +10,8 @@ import msgspec
 
 from reflexarc.reflex.card import Certificate
 from reflexarc.reflex.context import Context
-from reflexarc.reflex.ranking import SURE_OF_A_MESSAGE, Ranking
+from reflexarc.reflex.member import Answer
+from reflexarc.reflex.ranking import SURE_OF_A_MESSAGE, RankedCall, Ranking
 from reflexarc.reflex.reflex import Reflex
 from reflexarc.steps import ToolSpec
 from reflexarc.wire.offered import tools_given
@@ -63,7 +64,7 @@ def gates(
     """Every gate for the best-ranked call, in the order in which a decision asks. `recorded` is
     false where no schemas were recorded: then schemas and declarations are not asked about."""
     if ranking.is_message:
-        against = list(reflex.obstacles(context, None, tools, model, recorded))
+        against = list(reflex.obstacles(context, (), tools, model, recorded))
         likelier = Gate(
             "is a message no likelier than all calls together?", False, "free_text",
             f"a message has probability {ranking.message_probability:.2f}: under "
@@ -78,10 +79,10 @@ def gates(
                 "one of the tools learned would have to be offered and likely",
             ),
         )  # fmt: skip
-    best = ranking.calls[0]
-    found = list(reflex.obstacles(context, best, tools, model, recorded))
+    answer = reflex.answer(context, ranking, {tool.name for tool in tools})
+    found = list(reflex.obstacles(context, answer.calls, tools, model, recorded))
     asked = [Gate("can any call be proposed?", True)]
-    asked += _met(found, reflex, context, best.name, tools, model)
+    asked += _met(found, reflex, context, _against(reflex, answer.calls, tools), tools, model)
     otherwise = ranking.contradicted
     asked.append(
         Gate(
@@ -90,11 +91,21 @@ def gates(
             "most of those runs did something else" if otherwise else None,
         )
     )  # fmt: skip
-    asked += _sure_enough(reflex, context, ranking, max_error)
+    asked += _sure_enough(reflex, answer, ranking, max_error)
     asked.append(_familiar(reflex, context))
     if recorded:
-        asked += _as_a_request(reflex, best.name, best.arguments, tools)
+        asked += _as_a_request(reflex, answer.calls, tools)
     return tuple(asked)
+
+
+def _against(reflex: Reflex, calls: Sequence[RankedCall], tools: Sequence[ToolSpec]) -> str:
+    """The first tool of a batch that stands against it, else the first."""
+    names = [call.name for call in calls]
+    offered = {tool.name: tool.effect for tool in tools}
+    for name in names:
+        if reflex.effects.get(name) != "read" or offered.get(name, "write") not in (None, "read"):
+            return name
+    return names[0]
 
 
 def _met(
@@ -123,14 +134,17 @@ def _familiar(reflex: Reflex, context: Context) -> Gate:
     return Gate("do the messages look like those learned from?", reason is None, reason, remedy)
 
 
-def held_for(reflex: Reflex, ranking: Ranking) -> list[Certificate]:
-    """The certificates, granted or not, under which the best-ranked call would be made."""
-    scope = reflex.scope_of(ranking, ranking.calls[0].name) if ranking.calls else ""
+def held_for(reflex: Reflex, ranking: Ranking, calls: Sequence[RankedCall]) -> list[Certificate]:
+    """The certificates, granted or not, under which these calls would be made together."""
+    scope = reflex.scope_of(ranking, [call.name for call in calls]) if calls else ""
     return [one for one in reflex.card.acting if one.scope == scope]
 
 
-def distances(reflex: Reflex, ranking: Ranking, confidence: float) -> tuple[LevelDistance, ...]:
-    """How far a confidence is from each level of error of its scope, the tightest first."""
+def distances(
+    reflex: Reflex, ranking: Ranking, calls: Sequence[RankedCall], confidence: float
+) -> tuple[LevelDistance, ...]:
+    """How far a confidence in calls is from each level of error of their scope, the tightest
+    first."""
     return tuple(
         LevelDistance(
             max_error=one.max_error,
@@ -140,21 +154,22 @@ def distances(reflex: Reflex, ranking: Ranking, confidence: float) -> tuple[Leve
             missing=one.missing,
             enough=one.threshold is not None and confidence >= one.threshold,
         )
-        for one in sorted(held_for(reflex, ranking), key=lambda one: one.max_error)
+        for one in sorted(held_for(reflex, ranking, calls), key=lambda one: one.max_error)
     )
 
 
 def _sure_enough(
-    reflex: Reflex, context: Context, ranking: Ranking, max_error: float | None
+    reflex: Reflex, answer: Answer, ranking: Ranking, max_error: float | None
 ) -> list[Gate]:
     limit = reflex.card.max_error if max_error is None else max_error
     level = f"{100 * limit:g}%"
     certified, sure = f"is an error of at most {level} certified?", "is it sure enough?"
-    certificate = reflex.certificate(max_error, reflex.scope_of(ranking, ranking.calls[0].name))
+    scope = reflex.scope_of(ranking, [call.name for call in answer.calls])
+    certificate = reflex.certificate(max_error, scope)
     if certificate is None or certificate.threshold is None:
-        remedy = _uncertified(held_for(reflex, ranking), limit)
+        remedy = _uncertified(held_for(reflex, ranking, answer.calls), limit)
         return [Gate(certified, False, "no_certificate", remedy)]
-    confidence = reflex.confidence_of(context, ranking)
+    confidence = answer.confidence
     if confidence >= certificate.threshold:
         return [Gate(certified, True), Gate(sure, True)]
     lacks = (
@@ -178,9 +193,17 @@ def _uncertified(certificates: Sequence[Certificate], limit: float) -> str:
 
 
 def _as_a_request(
+    reflex: Reflex, calls: Sequence[RankedCall], tools: Sequence[ToolSpec]
+) -> list[Gate]:
+    """What a request is asked beyond what a recorded session is judged by: of several calls, the
+    first that fails, else the first of all."""
+    asked = [_of_a_call(reflex, call.name, call.arguments, tools) for call in calls]
+    return next((one for one in asked if not all(gate.passed for gate in one)), asked[0])
+
+
+def _of_a_call(
     reflex: Reflex, name: str, arguments: dict[str, object], tools: Sequence[ToolSpec]
 ) -> list[Gate]:
-    """What a request is asked beyond what a recorded session is judged by."""
     reason = reflex.unlabelled(name, tools)
     declared = Gate(
         "was the tool declared to only read?", reason is None, reason,

@@ -11,16 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.reflex.argument_features import FEATURES as ARGUMENT_FEATURES
+from reflexarc.reflex.batches import CALL_FEATURES
 from reflexarc.reflex.card import Card
 from reflexarc.reflex.certificate import Certificate
 from reflexarc.reflex.choice import FEATURES as CHOICE_FEATURES
 from reflexarc.reflex.confidence import FEATURES as CONFIDENCE_FEATURES
+from reflexarc.reflex.confidence import WHOLE_FEATURES
 from reflexarc.reflex.familiarity import Familiarity, Looks
 from reflexarc.reflex.form_faults import form_faults
 from reflexarc.reflex.form_ranking import FEATURES as FORM_FEATURES
 from reflexarc.reflex.history import FIELDS, HistoryFeatures, Vocabulary
 from reflexarc.reflex.identity import Identity
-from reflexarc.reflex.member import MEMBERS, Member
+from reflexarc.reflex.member import LEAST_THRESHOLD as LEAST_THRESHOLD
+from reflexarc.reflex.member import MEMBERS, Batching, Member
 from reflexarc.reflex.per_task import PerTask
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.recall import ARRAYS as RECALL_ARRAYS
@@ -36,11 +39,11 @@ from reflexarc.steps.errors import ArtifactCorruptError
 FORESTS = ("tools", "arguments", "choice", "forms", "confidence")
 PARTIAL_FOREST = "partial"
 """Only where partial decisions were learned."""
+BATCH_FORESTS = ("ends", "whole")
+"""Only of members that answer with whole batches."""
 KNOWN_LOOKS = "familiarity.known"
 """The array of hashes of what familiar contexts show: sorted, each once."""
 FOREST_ARRAYS = ("feature", "leaf", "shape", "threshold")
-LEAST_THRESHOLD = 0.5
-"""No answer acts that is likelier wrong than right."""
 
 _MAX_TOOLS = 4_000
 _MAX_ARGUMENTS = 512
@@ -77,7 +80,9 @@ def checked_header(raw: object, arrays: Sequence[str]) -> Header:
     named = (*FORESTS, PARTIAL_FOREST) if partial else FORESTS
     expected = {f"recall.{array}" for array in RECALL_ARRAYS}
     for at in range(len(header.members)):
-        expected |= {f"{at}.{forest}.{array}" for forest in named for array in FOREST_ARRAYS}
+        batching = any(array.startswith(f"{at}.{BATCH_FORESTS[0]}.") for array in arrays)
+        forests = (*named, *BATCH_FORESTS) if batching else named
+        expected |= {f"{at}.{forest}.{array}" for forest in forests for array in FOREST_ARRAYS}
         expected |= {f"{at}.{name}" for name in (KNOWN_LOOKS, *SIGN_ARRAYS)}
     if len(header.members) != MEMBERS:
         raise _corrupt(f"it has {len(header.members)} members, not {MEMBERS}")
@@ -107,7 +112,10 @@ def member_arrays(at: int, member: Member) -> dict[str, NDArray[Any]]:
         **choice_arrays(predictor.choice),
         **cue_arrays(predictor.cues),
     }
-    for name, forest in zip((*FORESTS, PARTIAL_FOREST), forests, strict=False):
+    named = dict(zip((*FORESTS, PARTIAL_FOREST), forests, strict=False))
+    if member.batching is not None:
+        named |= {"ends": member.batching.ends, "whole": member.batching.confidence}
+    for name, forest in named.items():
         arrays |= {f"{name}.{key}": array for key, array in forest.arrays().items()}
     return {f"{at}.{name}": array for name, array in arrays.items()}
 
@@ -130,7 +138,7 @@ def members_of(header: Header, arrays: Mapping[str, NDArray[Any]]) -> tuple[Memb
 def _member(header: MemberHeader, arrays: Mapping[str, NDArray[Any]]) -> Member:
     forests = {
         name: Forest.from_arrays({key: arrays[f"{name}.{key}"] for key in FOREST_ARRAYS})
-        for name in (*FORESTS, PARTIAL_FOREST)
+        for name in (*FORESTS, PARTIAL_FOREST, *BATCH_FORESTS)
         if f"{name}.{FOREST_ARRAYS[0]}" in arrays
     }
     _check_forests(header, forests)
@@ -148,7 +156,10 @@ def _member(header: MemberHeader, arrays: Mapping[str, NDArray[Any]]) -> Member:
     if known.dtype != np.uint64 or known.ndim != 1 or bool((known[1:] <= known[:-1]).any()):
         raise _corrupt("what it knows of contexts is not a sorted list of hashes")
     familiarity = Familiarity(header.familiarity, known)
-    return Member(predictor, forests["confidence"], familiarity, forests.get(PARTIAL_FOREST))
+    batching = Batching(forests["ends"], forests["whole"]) if "ends" in forests else None
+    return Member(
+        predictor, forests["confidence"], familiarity, forests.get(PARTIAL_FOREST), batching
+    )
 
 
 def recall_of(header: Header, arrays: Mapping[str, NDArray[Any]]) -> Recall:
@@ -170,6 +181,8 @@ def _check_forests(header: MemberHeader, forests: Mapping[str, Forest]) -> None:
         "forms": (len(FORM_FEATURES), 1),
         "confidence": (len(CONFIDENCE_FEATURES), 1),
         PARTIAL_FOREST: (len(CONFIDENCE_FEATURES), 1),
+        "ends": (width + len(CALL_FEATURES), 1),
+        "whole": (len(WHOLE_FEATURES), 1),
     }
     for name, forest in forests.items():
         features, outputs = expected[name]

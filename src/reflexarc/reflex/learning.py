@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexarc.reflex.batch_learning import learn_batching
 from reflexarc.reflex.card import Card, Certificate, ToolRow
 from reflexarc.reflex.claims import CertificateClass
 from reflexarc.reflex.confidence import fit_confidence
@@ -17,11 +18,10 @@ from reflexarc.reflex.context import Context
 from reflexarc.reflex.effects import DECLARED, guess_effect, strictest
 from reflexarc.reflex.familiarity_learning import FamiliarityLearner
 from reflexarc.reflex.fit import fit_predictors
-from reflexarc.reflex.header import LEAST_THRESHOLD
 from reflexarc.reflex.identity import Identity
 from reflexarc.reflex.integrity import results_fit
-from reflexarc.reflex.judging import JudgedItem, Judging, scoped_answers
-from reflexarc.reflex.member import MEMBERS, Member
+from reflexarc.reflex.judging import JudgedItem, Judging, answer_rows, scoped_answers
+from reflexarc.reflex.member import LEAST_THRESHOLD, MEMBERS, Member
 from reflexarc.reflex.partial import certify_partials
 from reflexarc.reflex.per_task import per_task
 from reflexarc.reflex.predictor import Predictor
@@ -32,6 +32,7 @@ from reflexarc.reflex.repeat import repeats
 from reflexarc.reflex.replay import replay
 from reflexarc.reflex.scopes import certify_scopes
 from reflexarc.reflex.sensitive import MIN_TASKS
+from reflexarc.reflex.spending import attempt_delta
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Effect, Item, Session, ToolSpec
 from reflexarc.steps.errors import LearnError
@@ -51,6 +52,7 @@ def learn(
     effects: Mapping[str, Effect] | None = None,
     certificate_class: CertificateClass = "model-based",
     attempt: int = 0,
+    parts: bool = True,
     progress: Progress | None = None,
 ) -> Reflex:
     """Learn a reflex from recorded sessions.
@@ -59,8 +61,9 @@ def learn(
     the probability, in (0, 1), that a certificate holds; `effects`: declared effects by tool,
     which win over guesses; `certificate_class`: that of the certificates it acts under;
     `attempt`: the number of this attempt, from 1, in a series that learns until something is
-    certified (0: it stands alone); `progress` is called with a phase and the share of the work
-    done. Raises LearnError where the sessions hold nothing that could be learned.
+    certified (0: it stands alone); `parts`: whether one call may be answered where System 2 makes
+    several at once, which leaves it the others; `progress` is called with a phase and the share of
+    the work done. Raises LearnError where the sessions hold nothing that could be learned.
     """
     if not LEAST_ERROR <= max_error < 1.0 or not 0.0 < confidence < 1.0:
         raise LearnError(
@@ -71,7 +74,7 @@ def learn(
         raise LearnError(f"attempt {attempt}: count them from 1; 0 stands for one that is alone")
     with _collecting_rarely():
         return _learned(
-            sessions, max_error, confidence, effects or {}, certificate_class, attempt,
+            sessions, max_error, confidence, effects or {}, certificate_class, attempt, parts,
             progress or _silent,
         )  # fmt: skip
 
@@ -95,6 +98,7 @@ def _learned(
     effects: Mapping[str, Effect],
     certificate_class: CertificateClass,
     attempt: int,
+    parts: bool,
     say: Progress,
 ) -> Reflex:
     """What `learn` gives, for arguments that are checked."""
@@ -114,44 +118,56 @@ def _learned(
     writes = {name for name, (effect, _) in found.items() if effect == "write"}
     familiar = [contexts.learned(fold) for fold in range(MEMBERS)]
     memory = RecallLearner()
-    judging = Judging(memory, thinking, reads, writes)
+    judging = Judging(memory, thinking, reads, writes, parts=parts)
     numbered = list(enumerate(sessions))
     left_out = [{task for task in tasks if folds[task] == fold} for fold in range(MEMBERS)]
     fitted = fit_predictors(sessions, left_out, thinking, private, _remembering(memory, thinking))
     predictors: list[Predictor] = []
+    ends: list[Forest | None] = []
     judged: list[JudgedItem] = []
     for fold in range(MEMBERS):
         say(f"learning member {fold + 1} of {MEMBERS}", fold / MEMBERS)
         held_out = [pair for pair in numbered if folds[pair[1].task] == fold]
-        predictors.append(next(fitted))
-        judged += judging.items(predictors[fold], familiar[fold], fold, held_out)
+        learned = next(fitted)
+        predictors.append(learned.predictor)
+        ends.append(learned.ends)
+        judged += judging.items(predictors[fold], ends[fold], familiar[fold], fold, held_out)
     features = np.concatenate([item.features for item in judged])
     right = np.array([item.right for item in judged], dtype=np.bool_)
+    taught = np.array([parts or item.opens for item in judged], dtype=np.bool_)
     fold_of = np.array([item.fold for item in judged])
     scores = np.zeros(len(judged))
     confidences: list[Forest] = []
     for fold in range(MEMBERS):
         here = fold_of == fold
-        confidences.append(fit_confidence(features[~here], right[~here]))
+        confidences.append(fit_confidence(features[~here & taught], right[~here & taught]))
         if here.any():
             scores[here] = confidences[fold].probabilities(features[here])[:, 0]
     levels = sorted({*LEVELS, max_error})
     results = results_fit(sessions)
-    answers = scoped_answers(judged, scores, writes, LEAST_THRESHOLD)
+    whole, batching = learn_batching(
+        judged, scores, fold_of, ends, writes, levels, attempt_delta(1 - confidence, attempt)
+    )
+    answers = scoped_answers(answer_rows(judged, scores, whole, writes, LEAST_THRESHOLD))
     certificates = certify_scopes(answers, levels, 1 - confidence, attempt=attempt)
     partial, partials = certify_partials(
-        [item.partial for item in judged], scores, fold_of, _task_numbers(judged),
+        [item.partial for item in judged], np.where(whole >= LEAST_THRESHOLD, whole, scores),
+        fold_of, _task_numbers(judged),
         levels=levels, confidence=confidence, certificate_class=certificate_class, attempt=attempt,
     )  # fmt: skip
     if results.fits is False:
         certificates, partial = _nothing_certified(certificates), _nothing_certified(partial)
     models = _models(sessions, private)
+    turns = [
+        one for session in sessions for one in session.messages
+        if one.tool_calls and not one.by_system1
+    ]  # fmt: skip
     card = Card(
         sessions=len(sessions),
         tasks=len(tasks),
         items=len(judged),
         calls=sum(item.call is not None for item in judged),
-        exact=_share([item.right for item in judged if item.call is not None]),
+        exact=_share([item.exact for item in judged if item.call is not None]),
         max_error=max_error,
         confidence_level=confidence,
         models=models,
@@ -166,6 +182,10 @@ def _learned(
             answers, certificates, levels, 1 - confidence, certificate_class, attempt=attempt
         ),
         attempt=attempt,
+        batches=sum(len(one.tool_calls) > 1 for one in turns),
+        turns=len(turns),
+        whole=bool(batching),
+        parts=parts,
     )
     identity = _identity(sessions, found, models)
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
@@ -173,7 +193,13 @@ def _learned(
     kinds: dict[str, Effect] = {name: effect for name, (effect, _) in found.items()}
     hashes = frozenset(task_hash(task) for task in tasks)
     members = tuple(
-        Member(predictors[fold], confidences[fold], familiar[fold], partials.get(fold))
+        Member(
+            predictors[fold],
+            confidences[fold],
+            familiar[fold],
+            partials.get(fold),
+            batching.get(fold),
+        )
         for fold in range(MEMBERS)
     )
     recall = memory.finish(lambda tool, names: tool in kinds and not _any_private(private, names))
@@ -236,7 +262,7 @@ def _remembering(
     def reading(session: Session) -> Iterator[tuple[Context, Item]]:
         number = next(numbers)
         for context, item in replay(session):
-            memory.observe(context, item.recorded if item.answers(thinking) else None, number)
+            memory.observe(context, item.calls if item.answers(thinking) else (), number)
             yield context, item
 
     return reading
@@ -293,7 +319,7 @@ def _tool_rows(
     right: defaultdict[str, list[bool]] = defaultdict(list)
     for item in judged:
         if item.call is not None:
-            right[item.call].append(item.right)
+            right[item.call].append(item.exact)
     calls: defaultdict[str, int] = defaultdict(int)
     tasks: defaultdict[str, set[str]] = defaultdict(set)
     for session in sessions:

@@ -12,7 +12,7 @@ from reflexarc.reflex.decision import Decision
 from reflexarc.reflex.learning import LEVELS
 from reflexarc.reflex.predictor import Ranking
 from reflexarc.reflex.reflex import Reflex
-from reflexarc.steps import Effect, Item, ToolCall, ToolSpec
+from reflexarc.steps import Effect, Item, ToolCall, ToolSpec, call_key
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +25,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     best three; `read_exact`, `read_among_three`: the same among calls of read tools only. `acted`
     maps an error level ("0.05") to whether System 1 would have acted under it, by itself; and the
     level `with_writes` to whether it would if every write might act that has a certificate.
-    `confidence` is 0 where nothing was ranked.
+    `confidence` is 0 where nothing was ranked. `right`: the answer, of one call or of `calls`
+    together, is what System 2 did (a batch: just these calls), who made `made` calls from here on
+    in this turn (0: a message); None where an older gateway recorded it, which knew no batches.
     """
 
     named_tool: str | None
@@ -40,6 +42,14 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
     reason: str
     acted: dict[str, bool]
+    right: bool | None = None
+    calls: int = 1
+    made: int = 1
+
+    @property
+    def answer_right(self) -> bool:
+        """Whether what would be answered is what System 2 did."""
+        return self.exact if self.right is None else self.right
 
     @property
     def is_call(self) -> bool:
@@ -51,7 +61,7 @@ class Offered:
     """What is looked up about the tools of a request, once for all its items. `recorded` is false
     only where a session recorded no schemas: then tools are known by name alone."""
 
-    __slots__ = ("offered", "reads", "recorded", "specs", "thinking", "writes")
+    __slots__ = ("offered", "parts", "reads", "recorded", "specs", "thinking", "writes")
 
     def __init__(self, reflex: Reflex, specs: Sequence[ToolSpec], *, recorded: bool = True) -> None:
         effects = reflex.effects
@@ -60,6 +70,7 @@ class Offered:
         self.offered = {tool.name for tool in specs}
         self.thinking = {name for name, effect in effects.items() if effect == "think"}
         self.writes = {name for name, effect in effects.items() if effect == "write"}
+        self.parts = reflex.card.parts
         self.reads = {name for name in self.offered if effects.get(name) == "read"}
 
 
@@ -143,6 +154,9 @@ def judge_item(
         read_among_three=not wanted.isdisjoint(of_reads),
         confidence=decision.confidence,
         reason=decision.reason,
+        right=_right(decision, item, wanted, tools.parts),
+        calls=max(1, len(decision.calls)),
+        made=len(item.calls) if wanted else 0,
         acted={
             **{level_name(level): _acts(reflex, context, decision, level) for level in levels},
             **{
@@ -151,6 +165,14 @@ def judge_item(
             },
         },
     )
+
+
+def _right(decision: Decision, item: Item, wanted: frozenset[str], parts: bool) -> bool:
+    keys = [call_key(call.name, call.arguments) for call in decision.calls]
+    if len(keys) > 1:
+        made = [call.key for call in item.calls]
+        return bool(wanted) and not item.position and sorted(keys) == sorted(made)
+    return not wanted.isdisjoint(keys) and (parts or item.is_last)
 
 
 def _named(verdict: str | None, calls: Sequence[ToolCall]) -> bool:

@@ -150,6 +150,7 @@ class Predictor:
             self.classes,
             mended,
             float(probabilities[MESSAGE]),
+            history=vector,
         )
         return ranking
 

@@ -91,10 +91,12 @@ class Ranking:
     goes on.
 
     `recalled`: what earlier runs of this very situation did, where that is the best-ranked call;
-    `contradicted`: they did otherwise, and what they did cannot be made."""
+    `contradicted`: they did otherwise, and what they did cannot be made. `history`: the vector the
+    probabilities come from."""
 
     __slots__ = (
-        "_calls", "_probabilities", "classes", "contradicted", "message_probability", "recalled",
+        "_calls", "_probabilities", "answer", "classes", "contradicted", "history",
+        "message_probability", "recalled",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +106,7 @@ class Ranking:
         probabilities: NDArray[np.float64] | Callable[[], NDArray[np.float64]],
         message_probability: float,
         recalled: Recollection | None = None,
+        history: NDArray[np.float32] | None = None,
     ) -> None:
         self._calls = calls
         self._probabilities = probabilities
@@ -111,6 +114,9 @@ class Ranking:
         self.message_probability = message_probability
         self.recalled = recalled
         self.contradicted = False
+        self.history = history
+        # What a reflex makes of it, once it was asked.
+        self.answer: object = None
 
     @property
     def calls(self) -> list[RankedCall]:

@@ -5,7 +5,10 @@ mostly does too. A *situation* is what users said (white space and case aside) a
 so far; what tools answered and what System 2 wrote is no part of it, nor is the prompt, whose
 changes stand against every call (`identity.py`).
 
-Nothing of a situation is kept in clear. Its entry stands under a hash of it, and says of the call
+What was done there is the whole next turn: where most runs made the same calls together, all of
+them are remembered, else the first.
+
+Nothing of a situation is kept in clear. Its entry stands under a hash of it, and says of each call
 made there a tool and hashes of the values, salted by the situation: whoever does not know what was
 said cannot try values out. A decision finds the values again among those its own context holds.
 
@@ -35,24 +38,48 @@ MIN_RUNS = 1
 """A situation is remembered from so many sessions on."""
 MAX_SITUATIONS = 200_000
 """Kept at most, those of most runs first; about 40 bytes each."""
-ARRAYS = ("situation", "runs", "agreeing", "tool", "call", "first", "argument", "value")
+MAX_CALLS = 64
+"""Calls of one turn that are remembered."""
+ARRAYS = (
+    "situation", "runs", "agreeing", "whole", "first_call", "tool", "call", "first", "argument",
+    "value",
+)  # fmt: skip
+
+
+class RememberedCall(msgspec.Struct, frozen=True):
+    """A call as memory keeps it: `call` is the hash of all of it, `values` those of its arguments,
+    salted by the situation."""
+
+    tool: str
+    call: int
+    values: Mapping[str, int]
 
 
 class Recollection(msgspec.Struct, frozen=True):
-    """What runs of one situation did next. `tool` is None where they wrote a message. `call` is the
-    hash of the whole call, `values` those of its arguments, all salted by the situation."""
+    """What runs of one situation did next: `agreeing` of them made the first of `calls` first; none
+    where they wrote a message. Of those, `whole` made the same calls together; further calls are
+    held only where that is most of all runs."""
 
     runs: int
     agreeing: int
-    tool: str | None
-    call: int
-    values: Mapping[str, int]
+    whole: int
+    calls: tuple[RememberedCall, ...]
+
+    @property
+    def tool(self) -> str | None:
+        """The tool of the first call; None for a message."""
+        return self.calls[0].tool if self.calls else None
 
     @property
     def score(self) -> float:
         """How far the runs agree, in (0, 1): the share of those that did this, shrunk by half a run
         each way."""
         return (self.agreeing + 0.5) / (self.runs + 1.0)
+
+    @property
+    def whole_score(self) -> float:
+        """The same of all that was called together."""
+        return (self.whole + 0.5) / (self.runs + 1.0)
 
     @property
     def agreed(self) -> bool:
@@ -96,16 +123,16 @@ class Recall:
     def arrays(self) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, NDArray[Any]]]:
         """The names of tools and of arguments, and the entries as flat arrays, by `ARRAYS`."""
         entries = sorted(self._entries.items())
-        tools = sorted({one.tool for _, one in entries if one.tool is not None})
-        names = sorted({name for _, one in entries for name in one.values})
+        calls = [call for _, one in entries for call in one.calls]
+        tools = sorted({call.tool for call in calls})
+        names = sorted({name for call in calls for name in call.values})
         tool_at = {name: at for at, name in enumerate(tools)}
         name_at = {name: at for at, name in enumerate(names)}
         values = [
-            (name_at[name], value)
-            for _, one in entries
-            for name, value in sorted(one.values.items())
+            (name_at[name], value) for call in calls for name, value in sorted(call.values.items())
         ]
-        first = np.cumsum([0, *(len(one.values) for _, one in entries)])
+        first_call = np.cumsum([0, *(len(one.calls) for _, one in entries)])
+        first = np.cumsum([0, *(len(call.values) for call in calls)])
         return (
             tuple(tools),
             tuple(names),
@@ -113,10 +140,10 @@ class Recall:
                 "situation": np.array([key for key, _ in entries], np.uint64),
                 "runs": np.array([one.runs for _, one in entries], np.uint32),
                 "agreeing": np.array([one.agreeing for _, one in entries], np.uint32),
-                "tool": np.array(
-                    [-1 if one.tool is None else tool_at[one.tool] for _, one in entries], np.int32
-                ),
-                "call": np.array([one.call for _, one in entries], np.uint64),
+                "whole": np.array([one.whole for _, one in entries], np.uint32),
+                "first_call": first_call.astype(np.uint32),
+                "tool": np.array([tool_at[call.tool] for call in calls], np.uint32),
+                "call": np.array([call.call for call in calls], np.uint64),
                 "first": first.astype(np.uint32),
                 "argument": np.array([at for at, _ in values], np.uint32),
                 "value": np.array([value for _, value in values], np.uint64),
@@ -130,53 +157,66 @@ class Recall:
         """The inverse of `arrays`. Raises ValueError where they do not fit each other."""
         _check(tools, names, arrays)
         lists: dict[str, list[int]] = {name: arrays[name].tolist() for name in ARRAYS}
-        runs, agreeing, tool, call = (lists[name] for name in ("runs", "agreeing", "tool", "call"))
+        runs, agreeing, whole = (lists[name] for name in ("runs", "agreeing", "whole"))
+        tool, call, first_call = (lists[name] for name in ("tool", "call", "first_call"))
         first, argument, value = (lists[name] for name in ("first", "argument", "value"))
+        calls = [
+            RememberedCall(
+                tools[tool[at]],
+                call[at],
+                {names[argument[one]]: value[one] for one in range(first[at], first[at + 1])},
+            )
+            for at in range(len(tool))
+        ]
         entries: dict[int, Recollection] = {}
         for at, key in enumerate(lists["situation"]):
-            here = range(first[at], first[at + 1])
-            entries[key] = Recollection(
-                runs=runs[at],
-                agreeing=agreeing[at],
-                tool=None if tool[at] < 0 else tools[tool[at]],
-                call=call[at],
-                values={names[argument[one]]: value[one] for one in here},
-            )
+            here = tuple(calls[first_call[at] : first_call[at + 1]])
+            entries[key] = Recollection(runs[at], agreeing[at], whole[at], here)
         return cls(entries)
 
 
 def _check(tools: Sequence[str], names: Sequence[str], arrays: Mapping[str, NDArray[Any]]) -> None:
-    kinds = ("u8", "u4", "u4", "i4", "u8", "u4", "u4", "u8")
+    kinds = ("u8", "u4", "u4", "u4", "u4", "u4", "u8", "u4", "u4", "u8")
     for name, kind in zip(ARRAYS, kinds, strict=True):
         array = arrays[name]
         if array.ndim != 1 or array.dtype != np.dtype(kind):
             raise ValueError(f"{name} is no list of {kind}")
-    count, values = len(arrays["situation"]), len(arrays["value"])
+    count, calls = len(arrays["situation"]), len(arrays["tool"])
+    values = len(arrays["value"])
     if count > MAX_SITUATIONS:
         raise ValueError(f"{count} situations, more than {MAX_SITUATIONS}")
-    if any(len(arrays[name]) != count for name in ("runs", "agreeing", "tool", "call")):
+    if any(len(arrays[name]) != count for name in ("runs", "agreeing", "whole")):
         raise ValueError("lists of different length")
-    first = arrays["first"].astype(np.int64)
-    bounds = len(first) == count + 1 and first[0] == 0 and first[-1] == values
-    if not bounds or bool((np.diff(first) < 0).any()) or len(arrays["argument"]) != values:
-        raise ValueError("values that belong to no situation")
+    if not _parted(arrays["first_call"], count, calls, MAX_CALLS) or len(arrays["call"]) != calls:
+        raise ValueError("calls that belong to no situation")
+    if not _parted(arrays["first"], calls, values) or len(arrays["argument"]) != values:
+        raise ValueError("values that belong to no call")
     ordered = arrays["situation"]
     if bool((ordered[1:] <= ordered[:-1]).any()):
         raise ValueError("a situation stands twice")
     tool, argument = arrays["tool"], arrays["argument"]
-    if count and not (int(tool.min()) >= -1 and int(tool.max()) < len(tools)):
+    if calls and int(tool.max()) >= len(tools):
         raise ValueError("a tool without a name")
     if values and int(argument.max()) >= len(names):
         raise ValueError("an argument without a name")
-    runs, agreeing = arrays["runs"], arrays["agreeing"]
-    if bool((agreeing > runs).any() | (agreeing < 1).any() | (runs < MIN_RUNS).any()):
+    runs, agreeing, whole = arrays["runs"], arrays["agreeing"], arrays["whole"]
+    if bool((agreeing > runs).any() | (whole < 1).any() | (runs < MIN_RUNS).any()):
         raise ValueError("more runs agree than there were, or fewer than are remembered")
+    if bool((whole > agreeing).any()):
+        raise ValueError("more runs agree on all calls than on the first")
 
 
-class _Done(msgspec.Struct, frozen=True):
-    tool: str | None
-    call: int
-    values: dict[str, int]
+def _parted(first: NDArray[Any], of: int, items: int, most: int | None = None) -> bool:
+    """Whether bounds share out all items, at most so many each."""
+    bounds = first.astype(np.int64)
+    if len(bounds) != of + 1 or bounds[0] != 0 or bounds[-1] != items:
+        return False
+    sizes = np.diff(bounds)
+    return not bool((sizes < 0).any()) and (most is None or not bool((sizes > most).any()))
+
+
+_Done = tuple[RememberedCall, ...]
+"""What one run did."""
 
 
 class RecallLearner:
@@ -185,13 +225,14 @@ class RecallLearner:
     def __init__(self) -> None:
         self._runs: defaultdict[int, dict[int, _Done]] = defaultdict(dict)
 
-    def observe(self, context: Context, call: ToolCall | None, session: int) -> None:
-        """One item: the call made, None for a message or a thought. `session` is its number; of a
-        situation met twice in a session the first time counts."""
+    def observe(self, context: Context, calls: Sequence[ToolCall], session: int) -> None:
+        """One item: the calls made there together, none for a message or a thought. `session` is
+        its number; of a situation met twice in a session the first time counts."""
         key = situation_of(context)
         runs = self._runs[key]
         if session not in runs:
-            runs[session] = _done(salt_of(context), call)
+            salt = salt_of(context)
+            runs[session] = tuple(_remembered(salt, call) for call in calls[:MAX_CALLS])
 
     def find(self, context: Context, without: int) -> Recollection | None:
         """What the other sessions did in this situation, as a memory learned without one would
@@ -212,28 +253,43 @@ class RecallLearner:
             (
                 (key, one)
                 for key, one in entries.items()
-                if one.tool is None or nameable(one.tool, one.values)
+                if all(nameable(call.tool, call.values) for call in one.calls)
             ),
             key=lambda pair: (-pair[1].runs, pair[0]),
         )
         return Recall(dict(kept[:MAX_SITUATIONS]))
 
 
-def _done(salt: str, call: ToolCall | None) -> _Done:
-    if call is None:
-        return _Done(None, 0, {})
+def _remembered(salt: str, call: ToolCall) -> RememberedCall:
     values = {
         name: value_hash(salt, name, plain_text(value)) for name, value in call.arguments.items()
     }
-    return _Done(call.name, call_hash(salt, call.key), values)
+    return RememberedCall(call.name, call_hash(salt, call.key), values)
 
 
 def _recollection(runs: Sequence[_Done]) -> Recollection:
-    counts = Counter((done.tool or "", done.call) for done in runs)
-    # Of outcomes equally frequent the one of the smallest hash: the order of sessions says nothing.
-    best = min(counts, key=lambda outcome: (-counts[outcome], outcome))
-    done = next(one for one in runs if (one.tool or "", one.call) == best)
-    return Recollection(len(runs), counts[best], done.tool, done.call, done.values)
+    first, agreeing = _most(runs, _first)
+    like = [done for done in runs if _first(done) == first]
+    together, whole = _most(like, _together)
+    done = next(one for one in like if _together(one) == together)
+    kept = done if 2 * whole > len(runs) else done[:1]
+    return Recollection(len(runs), agreeing, whole, kept)
+
+
+def _most(runs: Sequence[_Done], outcome: Callable[[_Done], Any]) -> tuple[Any, int]:
+    """The most frequent outcome, and of how many runs it is. Of outcomes equally frequent the one
+    of the smallest hash: the order of sessions says nothing."""
+    counts = Counter(outcome(done) for done in runs)
+    best = min(counts, key=lambda one: (-counts[one], one))
+    return best, counts[best]
+
+
+def _first(done: _Done) -> tuple[str, int]:
+    return (done[0].tool, done[0].call) if done else ("", 0)
+
+
+def _together(done: _Done) -> tuple[int, ...]:
+    return tuple(sorted(call.call for call in done))
 
 
 def _hash(text: str) -> int:

@@ -8,9 +8,17 @@ from reflexarc.provenance import Entry, Origin
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.candidates import CONSTANT, COPIED, Candidate, coerce, enumerate_candidates
 from reflexarc.reflex.context import Context
+from reflexarc.reflex.fork import fork
 from reflexarc.reflex.predictor import Predictor, RankedCall, Ranking
-from reflexarc.reflex.recall import Recollection, call_hash, salt_of, value_hash
+from reflexarc.reflex.recall import (
+    Recollection,
+    RememberedCall,
+    call_hash,
+    salt_of,
+    value_hash,
+)
 from reflexarc.reflex.sources import Argument
+from reflexarc.steps import ToolCall
 
 _MAX_WORDS = 60
 _LONGEST_SPAN = 8
@@ -30,15 +38,18 @@ def remembered(
     nothing is remembered, or runs disagree."""
     if found is None or not found.agreed:
         return ranking
-    call = recalled_call(predictor, context, found) if found.tool in offered else None
-    if call is None and ranking.calls and found.tool in offered:
-        best = ranking.calls[0]
-        if call_hash(salt_of(context), best.key) == found.call:
-            call = best
+    call = None
+    if found.calls and found.tool in offered:
+        first = found.calls[0]
+        call = recalled_call(predictor, context, salt_of(context), first, found.score)
+        if call is None and ranking.calls:
+            best = ranking.calls[0]
+            if call_hash(salt_of(context), best.key) == first.call:
+                call = best
     if call is None:
         otherwise = Ranking(
             lambda: ranking.calls, ranking.classes, lambda: ranking.probabilities,
-            ranking.message_probability,
+            ranking.message_probability, history=ranking.history,
         )  # fmt: skip
         otherwise.contradicted = True
         return otherwise
@@ -46,17 +57,43 @@ def remembered(
     others = [other for other in ranking.calls if other.key != key]
     return Ranking(
         [call, *others], ranking.classes, lambda: ranking.probabilities,
-        ranking.message_probability, found,
+        ranking.message_probability, found, ranking.history,
     )  # fmt: skip
 
 
-def recalled_call(predictor: Predictor, context: Context, found: Recollection) -> RankedCall | None:
-    """The call that runs of this situation made; None where one of its values is not to be found,
-    or they wrote a message."""
-    tool = predictor.sources.by_name.get(found.tool or "")
+def recalled_rest(
+    predictor: Predictor,
+    context: Context,
+    first: RankedCall,
+    found: Recollection,
+    offered: Collection[str],
+) -> list[RankedCall]:
+    """What runs of this situation called together with the first call; nothing where that is not
+    agreed, or one of those calls cannot be made."""
+    salt = salt_of(context)
+    here, before = context, first
+    rest: list[RankedCall] = []
+    for remembered_call in found.calls[1:]:
+        here = fork(context) if here is context else here
+        here.append_call(ToolCall("", before.name, before.arguments))
+        call = None
+        if remembered_call.tool in offered:
+            call = recalled_call(predictor, here, salt, remembered_call, found.whole_score)
+        if call is None:
+            return []
+        rest.append(call)
+        before = call
+    return rest
+
+
+def recalled_call(
+    predictor: Predictor, context: Context, salt: str, found: RememberedCall, score: float
+) -> RankedCall | None:
+    """A call that runs of the situation with this salt made; None where one of its values is not to
+    be found in the context."""
+    tool = predictor.sources.by_name.get(found.tool)
     if tool is None:
         return None
-    salt = salt_of(context)
     arguments: dict[str, Any] = {}
     chosen: dict[str, Candidate] = {}
     known = {argument.name: argument for argument in tool.arguments}
@@ -67,7 +104,7 @@ def recalled_call(predictor: Predictor, context: Context, found: Recollection) -
             return None
         arguments[argument.name] = candidate.value
         chosen[argument.name] = candidate
-    call = RankedCall(tool.name, found.score, 1.0, 1.0, arguments, chosen)
+    call = RankedCall(tool.name, score, 1.0, 1.0, arguments, chosen)
     return call if call_hash(salt, call.key) == found.call else None
 
 

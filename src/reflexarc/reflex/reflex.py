@@ -23,14 +23,14 @@ from reflexarc.reflex.header import (
     recall_of,
 )
 from reflexarc.reflex.identity import Identity
-from reflexarc.reflex.member import Member, drawn
+from reflexarc.reflex.member import Answer, Member, drawn
 from reflexarc.reflex.partial import SCOPE as PARTIAL
 from reflexarc.reflex.partial import open_arguments, propose
 from reflexarc.reflex.predictor import RankedCall, Ranking
 from reflexarc.reflex.proposing import guarantee_of, proposed
 from reflexarc.reflex.recall import Recall
 from reflexarc.reflex.recalling import remembered
-from reflexarc.reflex.scopes import Acting, Granted
+from reflexarc.reflex.scopes import Acting, Granted, pool_name
 from reflexarc.steps import Effect, Message, ToolSpec
 from reflexarc.steps.errors import ArtifactError
 from reflexarc.wire.offered import Tools, tools_given
@@ -217,16 +217,16 @@ class Reflex:
         if decision.call is None:
             return decision
         if decision.action == "act":
-            name = decision.call.name
-            reason = None if name in writes else self.unlabelled(name, specs)
-            fault = offered.fault(decision.call.name, decision.call.arguments)
-            if reason is None and fault is not None:
-                reason = f"schema:{fault[0]}"
-            if reason is None:
-                return decision
-            return msgspec.structs.replace(
-                decision, action="escalate", reason=reason, guarantee=None
-            )
+            for call in decision.calls:
+                reason = None if call.name in writes else self.unlabelled(call.name, specs)
+                fault = offered.fault(call.name, call.arguments)
+                if reason is None and fault is not None:
+                    reason = f"schema:{fault[0]}"
+                if reason is not None:
+                    return msgspec.structs.replace(
+                        decision, action="escalate", reason=reason, guarantee=None
+                    )
+            return decision
         if partials and decision.confidence < LEAST_THRESHOLD:
             found = self._partial(context, ranking, offered, model, max_error)
             if found is not None:
@@ -248,20 +248,20 @@ class Reflex:
         """The decision on a ranking already made. `recorded` is false only while judging sessions
         that recorded no schemas: then tools are known by name alone. `writes`: see `decide`."""
         if ranking.is_message and not alternatives:
-            found = next(self.obstacles(context, None, tools, model, recorded, writes), None)
+            found = next(self.obstacles(context, (), tools, model, recorded, writes), None)
             return Decision("escalate", found or "free_text")
         if not ranking.calls:
             return Decision("escalate", "no_candidate")
-        confidence = self.confidence_of(context, ranking)
-        best = ranking.calls[0]
-        call = proposed(best, confidence)
-        others = tuple(
+        answer = self.answer(context, ranking, {tool.name for tool in tools})
+        confidence = answer.confidence
+        call, *rest = [proposed(one, confidence) for one in answer.calls]
+        ranked = tuple(
             proposed(other, min(confidence, other.joint))
             for other in ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)]
         )
-        scope = self.scope_of(ranking, best.name, writes)
+        scope = self.scope_of(ranking, [one.name for one in answer.calls], writes)
         certificate = self.certificate(max_error, scope)
-        reason = next(self.obstacles(context, best, tools, model, recorded, writes), None)
+        reason = next(self.obstacles(context, answer.calls, tools, model, recorded, writes), None)
         if reason is None and ranking.contradicted:
             reason = "recalled_otherwise"
         if reason is None and ranking.is_message:
@@ -274,11 +274,12 @@ class Reflex:
         if reason is None:
             # Asked last, of what would act: to look at every message costs more than the rest.
             reason = self.unfamiliar(context)
-        if reason is not None or certificate is None:
-            reason = reason or "no_certificate"
-            return Decision("escalate", reason, call, confidence, None, others, scope=scope)
-        guarantee = guarantee_of(certificate)
-        return Decision("act", "certified", call, confidence, guarantee, others, scope=scope)
+        acts = reason is None and certificate is not None
+        return Decision(
+            "act" if acts else "escalate", "certified" if acts else reason or "no_certificate",
+            call, confidence, guarantee_of(certificate) if acts and certificate else None, ranked,
+            scope=scope, others=tuple(rest),
+        )  # fmt: skip
 
     def _partial(
         self,
@@ -304,7 +305,7 @@ class Reflex:
             return None
         best = partial.calls[0]
         left_open = open_arguments(member.predictor.sources.by_name[best.name])
-        if any(self.obstacles(context, best, tools.specs, model, recorded=True)):
+        if any(self.obstacles(context, [best], tools.specs, model, recorded=True)):
             return None
         if self.unfamiliar(context) is not None:
             return None
@@ -331,16 +332,25 @@ class Reflex:
         declared = any(tool.name == name and tool.effect == "read" for tool in tools)
         return None if declared or name in self._labelled else "unlabelled"
 
+    def answer(self, context: Context, ranking: Ranking, offered: Collection[str]) -> Answer:
+        """What would be answered, one call or several at once, for a ranking of calls to tools that
+        are offered."""
+        if ranking.answer is None:
+            parts = self.card.parts
+            ranking.answer = self.member(context).answer(context, ranking, offered, parts=parts)
+        return cast(Answer, ranking.answer)
+
     def confidence_of(self, context: Context, ranking: Ranking) -> float:
         """The calibrated probability that the best-ranked call is what System 2 does next."""
         return self.member(context).confidence_of(context, ranking)
 
-    def scope_of(self, ranking: Ranking, tool: str, writes: Collection[str] = ()) -> str:
-        """The scope of the certificate under which a call of a tool, ranked so, would be made.
+    def scope_of(self, ranking: Ranking, tools: Sequence[str], writes: Collection[str] = ()) -> str:
+        """The scope of the certificate under which calls of these tools, ranked so, would be made.
         `writes`: those that may act; where all may, all that is recalled acts together."""
+        effect: Acting = "write" if any(self._effect(tool) == "write" for tool in tools) else "read"
         if ranking.recalled is None:
-            return self._granted.scope("new", self._effect(tool), tool)
-        own = self._granted.scope("recalled", self._effect(tool), tool)
+            return self._granted.scope("new", effect, pool_name(tools))
+        own = self._granted.scope("recalled", effect, pool_name(tools))
         return self._granted.together(own) if writes and self._writes <= set(writes) else own
 
     def _effect(self, tool: str) -> Acting:
@@ -362,24 +372,24 @@ class Reflex:
     def obstacles(
         self,
         context: Context,
-        best: RankedCall | None,
+        calls: Sequence[RankedCall],
         tools: Sequence[ToolSpec],
         model: str | None,
         recorded: bool,
         writes: Collection[str] = (),
     ) -> Iterator[str]:
-        """What stands against this call (None: against any), however sure System 1 is of it; the
-        first is the reason given. What is `unfamiliar` is asked after how sure it is."""
+        """What stands against these calls (none: against any), however sure System 1 is of them;
+        the first is the reason given. What is `unfamiliar` is asked after how sure it is."""
         if context.opaque:
             yield "opaque_content"
         if context.unanswered_calls:
             yield "unanswered_calls"
         yield from self.identity.faults(context, tools, model)
-        if best is not None:
-            offered = [tool for tool in tools if tool.name == best.name]
+        for name in dict.fromkeys(call.name for call in calls):
+            offered = [tool for tool in tools if tool.name == name]
             if not offered:
                 yield "unseen_tools"
-            if not self._acts_by(best.name, offered, writes):
+            if not self._acts_by(name, offered, writes):
                 yield "side_effect"
         # Also a tool that is not called: with new words it may be what System 2 would take now.
         if recorded and not all(self.identity.schema_fits(tool) for tool in tools):

@@ -43,6 +43,10 @@ Acting = Literal["read", "write"]
 RECALLED = "recalled"
 """The scope of all recalled answers together."""
 
+SEVERAL = "several tools"
+"""Stands for the tool of an answer whose calls are of several; no tool can be called that. It is
+never set apart: who allows a tool's writes allows nothing else by that."""
+
 ALWAYS = "reads"
 """The scope that is shown even where it has no answers: what it lacks is what people ask first."""
 
@@ -61,9 +65,9 @@ class ScopedAnswers(msgspec.Struct, frozen=True, kw_only=True):
     both in [0, 1]. `wrong`: whether System 2 did otherwise; `task`: the number of its unit, the
     task, or of a recalled answer the session; `recalled`, `write`: its origin and effect; `tool`:
     index into `tools`.
-    An answer is what acts as one. Where a parallel batch acts as a whole, it is one entry: wrong if
-    any call in it is, a write if any is, with the score of the batch, and pooled under a name of
-    its own if its calls are of several tools. Raises ValueError where the arrays do not fit.
+    An answer is what acts as one. Where a parallel batch acts as a whole, it is one entry: wrong
+    unless System 2 made just these calls, a write if any call is, with the score of the batch, and
+    of the tool SEVERAL if its calls are of several. Raises ValueError where the arrays do not fit.
     """
 
     score: NDArray[np.float64]
@@ -100,6 +104,12 @@ class ScopedAnswers(msgspec.Struct, frozen=True, kw_only=True):
     def ordered(self) -> Answers:
         """In the order of their scores, taken for probabilities: of new answers only."""
         return Answers(self.score, self.wrong, self.task, calibrated=True)
+
+
+def pool_name(tools: Iterable[str]) -> str:
+    """What stands for the tool of an answer that calls these."""
+    names = set(tools)
+    return names.pop() if len(names) == 1 else SEVERAL
 
 
 def parent_scope(origin: Origin, effect: Acting) -> str:
@@ -208,9 +218,11 @@ def scopes_apart(
             apart = _rich_tools(pool, levels, delta) if origin == "new" else []
             rest = ~np.isin(pool.tool, apart)
             if rest.any():
-                left = np.unique(pool.tool[rest]).tolist()
+                left: list[int] = np.unique(pool.tool[rest]).tolist()
                 # A write that shares with nobody has a certificate of its own, and says so.
-                alone = f":{pool.tools[left[0]]}" if effect == "write" and len(left) == 1 else ""
+                only: str = pool.tools[left[0]]
+                by_itself = effect == "write" and len(left) == 1 and only != SEVERAL
+                alone = f":{only}" if by_itself else ""
                 found.append((name + alone, pool.part(rest)))
             found += [(f"{name}:{pool.tools[at]}", pool.part(pool.tool == at)) for at in apart]
     together = judged.part(judged.recalled)
@@ -226,7 +238,11 @@ def _rich_tools(pool: ScopedAnswers, levels: Sequence[float], delta: float) -> l
     counts = np.bincount(pool.tool, minlength=len(pool.tools))
     for tool in np.argsort(-counts, kind="stable").tolist():
         own = rest.tool == tool
-        if own.all() or len(np.unique(rest.task[own])) < _LEAST_TASKS:
+        if (
+            pool.tools[tool] == SEVERAL
+            or own.all()
+            or len(np.unique(rest.task[own])) < _LEAST_TASKS
+        ):
             continue
         if _loses_nothing(rest, own, levels, delta):
             apart.append(tool)

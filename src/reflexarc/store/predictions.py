@@ -41,6 +41,9 @@ def decision_row(keyed: Keyed, step: int, one: Prediction, full: bool) -> dict[s
         "acted": _text(one.acted),
         "would_act": one.would_act,
         "cpu_ms": one.cpu_ms,
+        "answer_right": one.right,
+        "answer_calls": one.calls,
+        "calls_made": one.made,
     }
 
 

@@ -19,7 +19,9 @@ class Prediction(msgspec.Struct, frozen=True):
     `position` counts the calls of the batch before it. `recorded_tool` is None for a message;
     `recorded` and `proposed` hold name and arguments, and are kept by value only where the
     route records in full. `acted` maps an error level ("0.05") to whether System 1 would have
-    acted under its certificate; `would_act` is what this route would have done live.
+    acted under its certificate; `would_act` is what this route would have done live. `right`: what
+    would have been answered, one call or `calls` together, is what System 2 did, who made `made`
+    calls from here on; None where an older gateway recorded it.
     """
 
     position: int
@@ -39,6 +41,9 @@ class Prediction(msgspec.Struct, frozen=True):
     acted: dict[str, bool]
     would_act: bool
     cpu_ms: float
+    right: bool | None = None
+    calls: int = 1
+    made: int = 1
 
 
 class StepEnded(msgspec.Struct, frozen=True, tag=True):

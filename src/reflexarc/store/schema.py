@@ -127,6 +127,9 @@ decisions = Table(
     Column("acted", Text, nullable=False),  # JSON: by error level
     Column("would_act", Boolean, nullable=False),
     Column("cpu_ms", _NUMBER, nullable=False),
+    Column("answer_right", Boolean),  # of all calls it would have made together; unknown before
+    Column("answer_calls", Integer, nullable=False, server_default="1"),
+    Column("calls_made", Integer, nullable=False, server_default="1"),
 )
 
 audits = Table(

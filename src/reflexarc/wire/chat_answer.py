@@ -5,6 +5,7 @@ one), because no tokenizer of System 2 is at hand; `completion_tokens` is 0, bec
 generated, and so nothing is billed that no model did.
 """
 
+import hashlib
 import re
 from typing import Any
 
@@ -24,21 +25,24 @@ def is_own_call(identity: str) -> bool:
     return _own_id.fullmatch(identity) is not None
 
 
+def call_id(key: str, at: int = 0) -> str:
+    """The id of a turn's call at this place: 31 characters (OpenAI refuses ids longer than 40), the
+    first one's cut from the turn's key, the others' made from it."""
+    if at:
+        key = hashlib.blake2b(f"{key} {at}".encode(), digest_size=12).hexdigest()
+    return f"{CALL_ID_PREFIX}{key[:24]}"
+
+
 class ActedTurn(msgspec.Struct, frozen=True):
-    """One call made by System 1. `key` is hexadecimal and stands for request and reflex: ids
-    are cut from it, so the same request gets the same ids. `created_s` is Unix time."""
+    """A turn of System 1: `calls` made together, each a name and arguments. `key` is hexadecimal
+    and stands for request and reflex: ids are made from it, so the same request gets the same ids.
+    `created_s` is Unix time."""
 
     key: str
     created_s: int
     model: str
-    name: str
-    arguments: dict[str, Any]
+    calls: tuple[tuple[str, dict[str, Any]], ...]
     prompt_tokens: int
-
-    @property
-    def call_id(self) -> str:
-        """31 characters; OpenAI refuses ids longer than 40."""
-        return f"{CALL_ID_PREFIX}{self.key[:24]}"
 
 
 def estimated_tokens(body_bytes: int) -> int:
@@ -60,7 +64,7 @@ def completion(turn: ActedTurn) -> bytes:
                         "role": "assistant",
                         "content": None,
                         "refusal": None,
-                        "tool_calls": [_call(turn)],
+                        "tool_calls": _calls(turn),
                     },
                     "logprobs": None,
                     "finish_reason": "tool_calls",
@@ -72,15 +76,18 @@ def completion(turn: ActedTurn) -> bytes:
 
 
 def completion_stream(turn: ActedTurn, include_usage: bool) -> bytes:
-    """The whole stream: call opened, arguments, finish, the usage chunk if asked for, `[DONE]`."""
-    opened = {**_call(turn), "index": 0}
-    opened["function"] = {"name": turn.name, "arguments": ""}
-    text = _arguments(turn)
-    deltas: list[tuple[dict[str, Any], str | None]] = [
-        ({"role": "assistant", "content": None, "refusal": None, "tool_calls": [opened]}, None),
-        ({"tool_calls": [{"index": 0, "function": {"arguments": text}}]}, None),
-        ({}, "tool_calls"),
-    ]
+    """The whole stream: each call opened, its arguments; finish, the usage chunk if asked for,
+    `[DONE]`."""
+    begins: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
+    deltas: list[tuple[dict[str, Any], str | None]] = []
+    for at, call in enumerate(_calls(turn)):
+        function = call["function"]
+        opened = {**call, "index": at, "function": {**function, "arguments": ""}}
+        filled = {"index": at, "function": {"arguments": function["arguments"]}}
+        deltas.append(({**begins, "tool_calls": [opened]}, None))
+        deltas.append(({"tool_calls": [filled]}, None))
+        begins = {}
+    deltas.append(({}, "tool_calls"))
     events: list[bytes] = []
     for delta, finish in deltas:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -103,16 +110,15 @@ def _chunk(turn: ActedTurn, choices: list[Any], extra: dict[str, Any]) -> bytes:
     return data_event(msgspec.json.encode(body))
 
 
-def _call(turn: ActedTurn) -> dict[str, Any]:
-    return {
-        "id": turn.call_id,
-        "type": "function",
-        "function": {"name": turn.name, "arguments": _arguments(turn)},
-    }
-
-
-def _arguments(turn: ActedTurn) -> str:
-    return msgspec.json.encode(turn.arguments).decode()
+def _calls(turn: ActedTurn) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": call_id(turn.key, at),
+            "type": "function",
+            "function": {"name": name, "arguments": msgspec.json.encode(arguments).decode()},
+        }
+        for at, (name, arguments) in enumerate(turn.calls)
+    ]
 
 
 def _usage(turn: ActedTurn) -> dict[str, Any]:
