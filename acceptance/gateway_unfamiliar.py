@@ -66,7 +66,7 @@ def count(reflex: Reflex, session: Session, first: int, counts: Counts) -> None:
             continue
         if context.unanswered_calls:
             continue
-        if reflex.confidence_of(context, ranking) >= (threshold or LEAST_THRESHOLD):
+        if reflex.member(context).confidence_of(context, ranking) >= (threshold or LEAST_THRESHOLD):
             counts.acting += 1
             counts.stopped += fault is not None
 

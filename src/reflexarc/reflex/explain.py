@@ -130,12 +130,12 @@ def explain(
     )  # fmt: skip
     failed = [gate for gate in asked if not gate.passed]
     asked_for = bool(ranking.calls) and not ranking.is_message
-    answer = None
+    ground = None
     if asked_for:
-        answer = reflex.answer(context, ranking, {tool.name for tool in tools})
-    confidence = answer.confidence if answer is not None else 0.0
-    calls = answer.calls if answer is not None else tuple(ranking.calls[:1])
-    levels = distances(reflex, ranking, calls, confidence)
+        ground = reflex.ground(context, ranking, {tool.name for tool in tools}, max_error)
+    confidence = ground.answer.confidence if ground is not None else 0.0
+    calls = ground.answer.calls if ground is not None else tuple(ranking.calls[:1])
+    levels = distances(reflex, ground.ranking if ground else ranking, calls, confidence)
     known = references(member, [session, *others])
     best = ranking.calls[0] if ranking.calls else None
     verdict, over = _two_likeliest(ranking)
@@ -162,7 +162,7 @@ def explain(
         over=None if over is None else _chance(ranking, over),
         why_tool=why_tool(predictor, context, ranking, known, verdict, over),
         why_fit=why_fit(predictor, context, ranking, verdict, over),
-        why_sure=why_sure(member, context, ranking, known),
+        why_sure=why_sure(member, context, ground.ranking if ground else ranking, known),
         arguments=() if best is None else why_arguments(predictor, context, best),
         gates=asked,
         levels=levels,

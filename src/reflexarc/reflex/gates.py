@@ -10,7 +10,7 @@ import msgspec
 
 from reflexarc.reflex.card import Certificate
 from reflexarc.reflex.context import Context
-from reflexarc.reflex.member import Answer
+from reflexarc.reflex.grounds import Ground
 from reflexarc.reflex.ranking import SURE_OF_A_MESSAGE, RankedCall, Ranking
 from reflexarc.reflex.reflex import Reflex
 from reflexarc.steps import ToolSpec
@@ -79,7 +79,8 @@ def gates(
                 "one of the tools learned would have to be offered and likely",
             ),
         )  # fmt: skip
-    answer = reflex.answer(context, ranking, {tool.name for tool in tools})
+    ground = reflex.ground(context, ranking, {tool.name for tool in tools}, max_error)
+    answer = ground.answer
     found = list(reflex.obstacles(context, answer.calls, tools, model, recorded))
     asked = [Gate("can any call be proposed?", True)]
     asked += _met(found, reflex, context, _against(reflex, answer.calls, tools), tools, model)
@@ -91,7 +92,7 @@ def gates(
             "most of those runs did something else" if otherwise else None,
         )
     )  # fmt: skip
-    asked += _sure_enough(reflex, answer, ranking, max_error)
+    asked += _sure_enough(reflex, ground, max_error)
     asked.append(_familiar(reflex, context))
     if recorded:
         asked += _as_a_request(reflex, answer.calls, tools)
@@ -136,7 +137,7 @@ def _familiar(reflex: Reflex, context: Context) -> Gate:
 
 def held_for(reflex: Reflex, ranking: Ranking, calls: Sequence[RankedCall]) -> list[Certificate]:
     """The certificates, granted or not, under which these calls would be made together."""
-    scope = reflex.scope_of(ranking, [call.name for call in calls]) if calls else ""
+    scope = reflex.grounds.scope_of(ranking, [call.name for call in calls]) if calls else ""
     return [one for one in reflex.card.acting if one.scope == scope]
 
 
@@ -158,14 +159,11 @@ def distances(
     )
 
 
-def _sure_enough(
-    reflex: Reflex, answer: Answer, ranking: Ranking, max_error: float | None
-) -> list[Gate]:
+def _sure_enough(reflex: Reflex, ground: Ground, max_error: float | None) -> list[Gate]:
     limit = reflex.card.max_error if max_error is None else max_error
     level = f"{100 * limit:g}%"
     certified, sure = f"is an error of at most {level} certified?", "is it sure enough?"
-    scope = reflex.scope_of(ranking, [call.name for call in answer.calls])
-    certificate = reflex.certificate(max_error, scope)
+    ranking, answer, certificate = ground.ranking, ground.answer, ground.certificate
     if certificate is None or certificate.threshold is None:
         remedy = _uncertified(held_for(reflex, ranking, answer.calls), limit)
         return [Gate(certified, False, "no_certificate", remedy)]

@@ -158,9 +158,14 @@ def judge_item(
         calls=max(1, len(decision.calls)),
         made=len(item.calls) if wanted else 0,
         acted={
-            **{level_name(level): _acts(reflex, context, decision, level) for level in levels},
             **{
-                with_writes(level_name(level)): _acts(reflex, context, covered, level)
+                level_name(level): _acts(reflex, context, ranking, tools, decision, level)
+                for level in levels
+            },
+            **{
+                with_writes(level_name(level)): _acts(
+                    reflex, context, ranking, tools, covered, level, tools.writes
+                )
                 for level in levels
             },
         },
@@ -179,13 +184,18 @@ def _named(verdict: str | None, calls: Sequence[ToolCall]) -> bool:
     return verdict in {call.name for call in calls}
 
 
-def _acts(reflex: Reflex, context: Context, decision: Decision, level: float) -> bool:
+def _acts(
+    reflex: Reflex,
+    context: Context,
+    ranking: Ranking,
+    tools: Offered,
+    decision: Decision,
+    level: float,
+    writes: Collection[str] = (),
+) -> bool:
     """Whether the decision, made without a limit on the error, also holds under one."""
-    if decision.reason not in _OF_CONFIDENCE:
+    if decision.reason not in _OF_CONFIDENCE or decision.call is None or ranking.is_message:
         return False
-    certificate = reflex.certificate(level, decision.scope)
-    if certificate is None or certificate.threshold is None:
-        return False
-    if decision.confidence < certificate.threshold:
+    if not reflex.ground(context, ranking, tools.offered, level, writes).holds:
         return False
     return decision.reason == "certified" or reflex.unfamiliar(context) is None

@@ -91,12 +91,13 @@ class Ranking:
     goes on.
 
     `recalled`: what earlier runs of this very situation did, where that is the best-ranked call;
-    `contradicted`: they did otherwise, and what they did cannot be made. `history`: the vector the
-    probabilities come from."""
+    `predicted`: the ranking without memory, where its best call is that very one. `contradicted`:
+    they did otherwise, and what they did cannot be made. `history`: the vector the probabilities
+    come from."""
 
     __slots__ = (
         "_calls", "_probabilities", "answer", "classes", "contradicted", "history",
-        "message_probability", "recalled",
+        "message_probability", "predicted", "recalled",
     )  # fmt: skip
 
     def __init__(
@@ -114,6 +115,7 @@ class Ranking:
         self.message_probability = message_probability
         self.recalled = recalled
         self.contradicted = False
+        self.predicted: Ranking | None = None
         self.history = history
         # What a reflex makes of it, once it was asked.
         self.answer: object = None

@@ -55,10 +55,13 @@ def remembered(
         return otherwise
     key = call.key
     others = [other for other in ranking.calls if other.key != key]
-    return Ranking(
+    recalled = Ranking(
         [call, *others], ranking.classes, lambda: ranking.probabilities,
         ranking.message_probability, found, ranking.history,
     )  # fmt: skip
+    if ranking.calls and ranking.calls[0].key == key and not ranking.is_message:
+        recalled.predicted = ranking
+    return recalled
 
 
 def recalled_rest(

@@ -13,6 +13,7 @@ from reflexarc.reflex.confidence import confidence_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import Decision
 from reflexarc.reflex.effects import DECLARED
+from reflexarc.reflex.grounds import Ground, Grounds
 from reflexarc.reflex.header import (
     LEAST_THRESHOLD,
     Header,
@@ -30,7 +31,7 @@ from reflexarc.reflex.predictor import RankedCall, Ranking
 from reflexarc.reflex.proposing import guarantee_of, proposed
 from reflexarc.reflex.recall import Recall
 from reflexarc.reflex.recalling import remembered
-from reflexarc.reflex.scopes import Acting, Granted, pool_name
+from reflexarc.reflex.scopes import Granted
 from reflexarc.steps import Effect, Message, ToolSpec
 from reflexarc.steps.errors import ArtifactError
 from reflexarc.wire.offered import Tools, tools_given
@@ -64,8 +65,7 @@ class Reflex:
         self.effects = effects
         self.members = tuple(members)
         self.recall = recall
-        self._granted = Granted(card.certificates, card.certificate_class)
-        self._writes = {name for name, effect in effects.items() if effect == "write"}
+        self.grounds = Grounds(card, effects)
         self._granted_partial = Granted(card.partial, card.certificate_class)
         self._turned = turned
         self._learned_tasks = learned_tasks
@@ -252,33 +252,28 @@ class Reflex:
             return Decision("escalate", found or "free_text")
         if not ranking.calls:
             return Decision("escalate", "no_candidate")
-        answer = self.answer(context, ranking, {tool.name for tool in tools})
-        confidence = answer.confidence
-        call, *rest = [proposed(one, confidence) for one in answer.calls]
+        ground = self.ground(context, ranking, {tool.name for tool in tools}, max_error, writes)
+        calls, confidence = ground.answer.calls, ground.answer.confidence
+        call, *rest = [proposed(one, confidence) for one in calls]
         ranked = tuple(
             proposed(other, min(confidence, other.joint))
             for other in ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)]
         )
-        scope = self.scope_of(ranking, [one.name for one in answer.calls], writes)
-        certificate = self.certificate(max_error, scope)
-        reason = next(self.obstacles(context, answer.calls, tools, model, recorded, writes), None)
+        reason = next(self.obstacles(context, calls, tools, model, recorded, writes), None)
         if reason is None and ranking.contradicted:
             reason = "recalled_otherwise"
         if reason is None and ranking.is_message:
             reason = "free_text"  # no certificate was judged on calls that are not proposed
-        if reason is None:
-            if certificate is None or certificate.threshold is None:
-                reason = "no_certificate"
-            elif confidence < certificate.threshold:
-                reason = "free_text" if ranking.verdict is None else "below_threshold"
-        if reason is None:
-            # Asked last, of what would act: to look at every message costs more than the rest.
-            reason = self.unfamiliar(context)
-        acts = reason is None and certificate is not None
+        if reason is None and ground.certificate is None:
+            reason = "no_certificate"
+        elif reason is None and not ground.holds:
+            reason = "free_text" if ranking.verdict is None else "below_threshold"
+        # Asked last, of what would act: to look at every message costs more than the rest.
+        reason = reason or self.unfamiliar(context)
+        guarantee = guarantee_of(ground.certificate) if ground.certificate else None
         return Decision(
-            "act" if acts else "escalate", "certified" if acts else reason or "no_certificate",
-            call, confidence, guarantee_of(certificate) if acts and certificate else None, ranked,
-            scope=scope, others=tuple(rest),
+            "escalate" if reason else "act", reason or "certified", call, confidence,
+            None if reason else guarantee, ranked, scope=ground.scope, others=tuple(rest),
         )  # fmt: skip
 
     def _partial(
@@ -340,28 +335,25 @@ class Reflex:
             ranking.answer = self.member(context).answer(context, ranking, offered, parts=parts)
         return cast(Answer, ranking.answer)
 
-    def confidence_of(self, context: Context, ranking: Ranking) -> float:
-        """The calibrated probability that the best-ranked call is what System 2 does next."""
-        return self.member(context).confidence_of(context, ranking)
-
-    def scope_of(self, ranking: Ranking, tools: Sequence[str], writes: Collection[str] = ()) -> str:
-        """The scope of the certificate under which calls of these tools, ranked so, would be made.
-        `writes`: those that may act; where all may, all that is recalled acts together."""
-        effect: Acting = "write" if any(self._effect(tool) == "write" for tool in tools) else "read"
-        if ranking.recalled is None:
-            return self._granted.scope("new", effect, pool_name(tools))
-        own = self._granted.scope("recalled", effect, pool_name(tools))
-        return self._granted.together(own) if writes and self._writes <= set(writes) else own
-
-    def _effect(self, tool: str) -> Acting:
-        return "read" if self.effects.get(tool, "write") == "read" else "write"
+    def ground(
+        self,
+        context: Context,
+        ranking: Ranking,
+        offered: Collection[str],
+        max_error: float | None = None,
+        writes: Collection[str] = (),
+    ) -> Ground:
+        """On what the best-ranked call would be made, and under which certificate."""
+        return self.grounds.find(
+            ranking, lambda one: self.answer(context, one, offered), max_error, writes
+        )
 
     def certificate(
         self, max_error: float | None = None, scope: str = "reads"
     ) -> Certificate | None:
         """The loosest certificate of a scope within `max_error` (None: the error learned for), of
         the class that acts; None where there is none."""
-        return self._granted.within(scope, self.card.max_error if max_error is None else max_error)
+        return self.grounds.certificate(max_error, scope)
 
     def certified(self, max_error: float | None = None) -> tuple[Certificate, ...]:
         """The loosest certificate within `max_error` of every scope of reads that has one."""
