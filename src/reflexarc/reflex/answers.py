@@ -45,6 +45,7 @@ class Answers:
         task: NDArray[np.integer[Any]],
         *,
         calibrated: bool = False,
+        promising: float | None = None,
     ) -> None:
         if not len(score) == len(wrong) == len(task):
             raise ValueError(f"{len(score)} scores, {len(wrong)} outcomes, {len(task)} tasks")
@@ -53,6 +54,7 @@ class Answers:
         if calibrated and len(score) and not 0.0 <= score.min() <= score.max() <= 1.0:
             raise ValueError("calibrated scores are probabilities: they lie between 0 and 1")
         self.calibrated = calibrated
+        self.promising = promising
         order = np.argsort(-score, kind="stable")
         self.score = score[order].astype(np.float64)
         self.wrong = wrong[order].astype(np.int64)
@@ -87,6 +89,19 @@ class Answers:
         errors = np.bincount(self.task[:n], weights=self.wrong[:n]).astype(np.int64)
         return errors[counts > 0]
 
+    def supposed(self, n: int) -> NDArray[np.int64]:
+        """Errors per task, aligned with `sizes`, were the scores true: as many as they promise,
+        shared out evenly, the tasks of most answers first."""
+        sizes = self.sizes(n)
+        wrong = min(round(float(self.expected[n - 1])), n)
+        found = np.zeros_like(sizes)
+        while wrong > 0:
+            open_tasks = np.flatnonzero(found < sizes)
+            most = open_tasks[np.argsort(-sizes[open_tasks], kind="stable")][:wrong]
+            found[most] += 1
+            wrong -= len(most)
+        return found
+
     def prefix_from(self, n: int) -> int:
         """The shortest prefix of at least n answers that ends where the score changes."""
         return int(self.ends[np.searchsorted(self.ends, n)])
@@ -109,8 +124,9 @@ def fixed_sequence(
     failed (None: all passed, or there are too few answers to pass at all).
 
     The sequence starts, among the prefixes that would pass without an error, at the one that would
-    pass most clearly if calibrated scores hold, and runs to everything. Where the scores promise
-    nothing it starts where a single error would be forgiven, or, with too few answers for that,
+    pass most clearly if calibrated scores hold, and runs to everything. Scores that are none may
+    come with one from which answers are `promising`: it starts with all of those. Where nothing is
+    promised it starts where a single error would be forgiven, or, with too few answers for that,
     where none would. (Started at the first prefix that
     could pass, one early error ends it: over recorded sessions that certified between a third and
     nothing of this.)
@@ -120,6 +136,7 @@ def fixed_sequence(
         return 0, None
     start = (
         _most_promising(answers, alpha, promise, possible)
+        or _promising(answers, possible)
         or _first_prefix(answers, alpha, delta, test, 1)
         or possible
     )
@@ -158,6 +175,13 @@ def _most_promising(answers: Answers, alpha: float, promise: Promise, possible: 
         if p < best:
             best, promising = p, n
     return promising
+
+
+def _promising(answers: Answers, possible: int) -> int:
+    """All that is promising, or what is possible if that is more; 0 where nothing says."""
+    if answers.promising is None:
+        return 0
+    return max(possible, int(np.count_nonzero(answers.score >= answers.promising)))
 
 
 def _shortest(answers: Answers) -> int:

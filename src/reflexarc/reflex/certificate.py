@@ -82,6 +82,7 @@ def certify(
     alphas: Sequence[float] = (0.02, 0.05, 0.10),
     delta: float = 0.1,
     calibrated: bool = False,
+    promising: float | None = None,
     certificate_class: CertificateClass = "model-based",
     scope: str = "reads",
     attempt: int = 0,
@@ -93,18 +94,19 @@ def certify(
     whether System 2 did otherwise, and its task. Only answers that may act belong here. An answer
     is whatever acts as one: a call, or a whole parallel batch, which is wrong if any call in it is.
     `calibrated`: the scores are probabilities of being right, and may say where to begin; where
-    they mislead, less is certified, never more. `attempt`: see `spending.attempt_delta`.
+    they mislead, less is certified, never more. `promising`: of scores that are none, where to
+    begin; it must not depend on what was answered rightly. `attempt`: see `spending.attempt_delta`.
     Each level holds with probability 1 - delta; that all hold at once is not claimed. Raises
     ValueError for lengths that differ, scores that are not finite, and levels outside (0, 1).
     """
-    answers = Answers(score, wrong, task, calibrated=calibrated)
+    answers = Answers(score, wrong, task, calibrated=calibrated, promising=promising)
     if not 0.0 < delta < 1.0 or not all(0.0 < a < 1.0 for a in alphas):
         raise ValueError(f"levels must lie between 0 and 1: alphas {tuple(alphas)}, delta {delta}")
     claim = claim_of(certificate_class)
     spent = attempt_delta(delta, attempt)
     found: list[Certificate] = []
     for alpha in alphas:
-        n, failed = fixed_sequence(answers, alpha, spent, claim.test, claim.promise)
+        n, failed = fixed_sequence(answers, alpha, spent, claim.test, claim.outlook)
         missing = (0, 0)
         threshold = float(answers.score[n - 1]) if n else None
         if not n:

@@ -36,6 +36,8 @@ from reflexarc.steps import ToolCall
 
 MIN_RUNS = 1
 """A situation is remembered from so many sessions on."""
+TWO_AGREE = 2.5 / 3.0
+"""The score of a situation that two runs agree on."""
 MAX_SITUATIONS = 200_000
 """Kept at most, those of most runs first; about 40 bytes each."""
 MAX_CALLS = 64

@@ -4,7 +4,8 @@ A scope is a set of answers with thresholds of its own. Answers of another origi
 same situation was recorded; *new*: predicted) or another effect never share one. Within "reads",
 "writes", "recalled reads" and "recalled writes", a tool gets a scope of its own ("reads:get_order")
 where, by the scores, it is expected to lose nothing by that, nor what remains pooled. (Of recalled
-answers no tool is set apart: their scores are no probabilities, and promise nothing.) That choice
+answers no tool is set apart: their scores are no probabilities, and promise only that what two runs
+agree on is worth a try: there the tests begin.) That choice
 and the sequence of thresholds come from scores, tasks and tools alone, before any error is looked
 at; so each scope's certificate holds with its confidence whatever was chosen (conditional on a
 partition that errors had no part in, nothing was selected). That those of all scopes hold at once
@@ -35,6 +36,7 @@ from numpy.typing import NDArray
 from reflexarc.reflex.answers import Answers, promised
 from reflexarc.reflex.certificate import Certificate, certify
 from reflexarc.reflex.claims import CLASSES, MODEL_BASED, CertificateClass
+from reflexarc.reflex.recall import TWO_AGREE
 from reflexarc.reflex.spending import attempt_delta
 
 Origin = Literal["new", "recalled"]
@@ -54,8 +56,9 @@ _LOSS = 0.1
 """The share of what the pool is expected to certify that setting a tool apart may cost, even with
 the bad luck of `Answers.with_bad_luck`."""
 
-_LEAST_TASKS = 30
-"""A tool of fewer tasks is pooled: its errors' clustering could not be told from bad luck."""
+_LEAST_TASKS = 45
+"""A tool of fewer tasks is pooled: so many clean ones are the least that certify 5%, and of fewer
+the clustering of errors cannot be told from bad luck."""
 
 
 class ScopedAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,11 +148,13 @@ def certify_scopes(
     found: list[Certificate] = []
     for scope, answers in scopes_apart(judged, levels, attempt_delta(delta, attempt)):
         for certificate_class in classes:
+            recalled = bool(answers.recalled.any())
             found += certify(
                 answers.score, answers.wrong, answers.task,
-                alphas=levels, delta=delta, calibrated=not answers.recalled.any(),
+                alphas=levels, delta=delta, calibrated=not recalled,
+                promising=TWO_AGREE if recalled else None,
                 certificate_class=certificate_class, scope=scope, attempt=attempt,
-                unit="session" if answers.recalled.any() else "task",
+                unit="session" if recalled else "task",
             )  # fmt: skip
     return tuple(found)
 
