@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from reflexarc.reflex.answers import Test
+from reflexarc.reflex.answers import Answers, Test
 from reflexarc.reflex.certificate import Certificate, certify
 from reflexarc.reflex.clustered import binomial_upper, clustered_test
 from reflexarc.reflex.simulate import (
@@ -253,3 +253,28 @@ def test_clustering_costs_less_than_a_third_of_what_independence_would_certify()
 def test_an_estimated_design_effect_alone_is_optimistic_where_few_errors_were_seen() -> None:
     found = trials(effective_sample, tasks=30, answers=9.0, repetitions=300)
     assert found.violated > tolerated(300)
+
+
+def test_what_scores_suppose_is_shared_out_over_tasks() -> None:
+    answers = Answers(
+        np.array([0.9, 0.9, 0.9, 0.5, 0.5, 0.5]), np.zeros(6, np.bool_),
+        np.array([0, 0, 0, 1, 1, 2]), calibrated=True,
+    )  # fmt: skip
+    assert answers.sizes(6).tolist() == [3, 2, 1]
+    assert answers.supposed(3).tolist() == [0]
+    assert answers.supposed(6).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize(("promising", "passed"), [(None, 0), (0.8, 200), (0.99, 0), (0.0, 0)])
+def test_scores_that_say_nothing_begin_where_they_are_promising(
+    promising: float | None, passed: int
+) -> None:
+    """Two early errors end what begins strictly; those of all that is promising are forgiven."""
+    score = np.concatenate((np.linspace(1.0, 0.8, 200), np.linspace(0.79, 0.6, 100)))
+    wrong = np.zeros(300, np.bool_)
+    wrong[[3, 9, 20]] = True
+    wrong[200:] = True
+    (held,) = certify(
+        score, wrong, np.arange(300), alphas=(0.05,), promising=promising, scope="recalled reads"
+    )
+    assert (held.n if held.granted else 0) == passed

@@ -7,6 +7,7 @@ from reflexarc.reflex import Reflex, learn, outcomes
 from reflexarc.reflex.outcome import with_writes
 from reflexarc.reflex.scopes import RECALLED
 from reflexarc.steps import Effect
+from tests.reflex import parcels
 from tests.reflex.test_recurring_work import TOOLS, asked, run
 
 READS, WRITES = "recalled reads", "recalled writes:set_state"
@@ -66,3 +67,27 @@ def test_figures_count_a_recalled_write_where_it_would_act(house: Reflex, own: b
     first = next(iter(outcomes(reflex, [run(3, 9)])))
     assert first.acted[with_writes("0.05")] == own
     assert not first.acted["0.05"]
+
+
+def test_what_is_remembered_and_predicted_acts_on_either_ground(parcel_reflex: Reflex) -> None:
+    """One run that began alike certifies nothing; it keeps no certified prediction from acting."""
+    session = parcels.session(3)
+    first = next(item for item in outcomes(parcel_reflex, [session]) if item.is_call)
+    context = parcel_reflex.context()
+    context.extend(session.messages[:2])
+    ranking = parcel_reflex.rank(context, {tool.name for tool in parcels.TOOLS})
+    assert ranking.recalled is not None
+    decision = parcel_reflex.decide(context, parcels.TOOLS)
+    assert (decision.scope, decision.acts) == ("reads", True)
+    assert first.acted["0.05"]
+    alone = msgspec.structs.replace(
+        parcel_reflex.card,
+        certificates=tuple(
+            one for one in parcel_reflex.card.certificates if one.scope.startswith("recalled")
+        ),
+    )
+    without = Reflex(
+        alone, parcel_reflex.identity, parcel_reflex.effects, parcel_reflex.members, frozenset(),
+        parcel_reflex.recall,
+    )  # fmt: skip
+    assert without.decide(session.messages[:2], parcels.TOOLS).reason == "no_certificate"
