@@ -9,11 +9,11 @@ again with the later sessions.
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import numpy as np
 
 from reflexarc.reflex import Reflex
 from reflexarc.reflex.certificate import Certificate
 from reflexarc.reflex.evaluation import Outcome, level_name, outcomes
+from reflexarc.reflex.judging import AnswerRow, scoped_answers
 from reflexarc.reflex.outcome import with_writes
 from reflexarc.reflex.scopes import ScopedAnswers, pool_name
 from reflexarc.reflex.validation import validate
@@ -101,24 +101,15 @@ def _held(reflex: Reflex, max_error: float) -> list[Certificate]:
 
 def _answers(reflex: Reflex, acted: Iterable[Outcome]) -> ScopedAnswers:
     """As certificates are judged on them: the unit of what is recalled is the session."""
-    tools: dict[str, int] = {}
     units: dict[tuple[bool, str], int] = {}
-    rows: list[tuple[float, bool, int, bool, bool, int]] = []
+    rows: list[AnswerRow] = []
     for one in acted:
         recalled = one.decision.scope.startswith("recalled")
         names = [call.name for call in one.decision.calls]
-        tool, write = pool_name(names), any(reflex.effects.get(name) != "read" for name in names)
-        unit = (recalled, one.session if recalled else one.task)
-        rows.append((
-            one.decision.confidence, not one.answer_right, units.setdefault(unit, len(units)),
-            recalled, write, tools.setdefault(tool, len(tools)),
+        unit = units.setdefault((recalled, one.session if recalled else one.task), len(units))
+        write = any(reflex.effects.get(name) != "read" for name in names)
+        rows.append(AnswerRow(
+            one.decision.confidence, not one.answer_right, unit, recalled, write,
+            pool_name(names), len(names),
         ))  # fmt: skip
-    return ScopedAnswers(
-        score=np.array([row[0] for row in rows], np.float64),
-        wrong=np.array([row[1] for row in rows], np.bool_),
-        task=np.array([row[2] for row in rows], np.int64),
-        recalled=np.array([row[3] for row in rows], np.bool_),
-        write=np.array([row[4] for row in rows], np.bool_),
-        tool=np.array([row[5] for row in rows], np.int64),
-        tools=tuple(tools),
-    )
+    return scoped_answers(rows)
