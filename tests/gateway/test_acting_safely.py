@@ -158,6 +158,9 @@ async def test_which_acts_are_audited_is_a_share_drawn_by_a_secret(
         found: list[bool] = []
         for task in range(40):
             answer = await gateway.chat(desk.request(task, 4))
+            while answer.decision == "live; escalate; store_down":
+                await asyncio.sleep(0.05)  # a machine under load: nothing acts unwritten
+                answer = await gateway.chat(desk.request(task, 4))
             assert answer.decision.startswith("live; act")
             found.append("audit" in (answer.header("x-reflexarc-cost") or ""))
         return found
