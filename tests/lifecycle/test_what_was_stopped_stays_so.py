@@ -12,6 +12,7 @@ from reflexarc.lifecycle.relearning import stopped_by_hand
 from reflexarc.lifecycle.standing import (
     MAX_TEXT,
     Event,
+    Kind,
     ReflexState,
     Standing,
     Version,
@@ -41,9 +42,8 @@ def _live(*scopes: str) -> Version:
     return version
 
 
-def _audit(kind: str, tool: str, *, wrong: bool) -> Event:
-    what = "disagree" if wrong else "agree"
-    return Event(A, kind, tool, what, 5.0, nulls=(0.15, 0.05))  # type: ignore[arg-type]
+def _audit(kind: Kind, tool: str, *, wrong: bool) -> Event:
+    return Event(A, kind, tool, "disagree" if wrong else "agree", 5.0, nulls=(0.15, 0.05))
 
 
 # --- two gateways -------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_too_much_that_cannot_be_written_down_is_said() -> None:
     [("writes", ("writes:pay", "writes:send"), "writes:pay"), ("reads", ("reads",), "reads:pay")],
 )
 def test_what_all_of_a_kind_did_is_not_held_against_one_that_is_promoted_again(
-    kind: str, live: tuple[str, ...], again: str
+    kind: Kind, live: tuple[str, ...], again: str
 ) -> None:
     state = ReflexState("x", A, (_live(*live),))
     state = state.after([_audit(kind, "pay", wrong=True)] * 30)
@@ -99,7 +99,7 @@ def test_what_all_of_a_kind_did_is_not_held_against_one_that_is_promoted_again(
     state = state.with_version(promoted(state.current, again, "ann", 9.0))
     assert kind not in state.current.watched
     state = state.after([_audit(kind, "pay", wrong=True)])
-    standing = state.current.standing(kind, "pay")  # type: ignore[arg-type]
+    standing = state.current.standing(kind, "pay")
     assert standing is not None
     assert standing.word == "live"
 

@@ -11,30 +11,17 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from reflexarc.steps import Message, Session, ToolCall, ToolSpec
+from reflexarc.steps import Message, Session, ToolCall
+from tests.reflex.parcels import tool
 
 PROMPT = "You run the greenhouse desk. Be brief."
-READS = ("find_beds", "read_bed", "weather")
-
-
-def _tool(name: str, description: str, *arguments: str) -> ToolSpec:
-    return ToolSpec(
-        name,
-        description,
-        {
-            "type": "object",
-            "properties": {argument: {"type": "string"} for argument in arguments},
-            "required": list(arguments),
-        },
-        effect="read" if name in READS else None,
-    )
 
 
 TOOLS = (
-    _tool("find_beds", "Find the beds of a grower.", "grower_id"),
-    _tool("read_bed", "Read the soil of a bed.", "bed_id"),
-    _tool("weather", "Read the weather of a place.", "place"),
-    _tool("water_bed", "Water a bed.", "bed_id"),
+    tool("find_beds", "Find the beds of a grower.", "grower_id", reads=True),
+    tool("read_bed", "Read the soil of a bed.", "bed_id", reads=True),
+    tool("weather", "Read the weather of a place.", "place", reads=True),
+    tool("water_bed", "Water a bed.", "bed_id"),
 )
 
 

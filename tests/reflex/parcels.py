@@ -13,10 +13,8 @@ from reflexarc.steps import Message, Session, ToolCall, ToolSpec
 PROMPT = "You are the parcel desk. Be brief.\nToday is 2024-05-15."
 
 
-READS = ("get_order", "track_parcel")
-
-
-def _tool(name: str, description: str, *arguments: str) -> ToolSpec:
+def tool(name: str, description: str, *arguments: str, reads: bool = False) -> ToolSpec:
+    """A tool whose arguments are texts, all of them required; `reads`: it is declared to read."""
     return ToolSpec(
         name,
         description,
@@ -25,15 +23,15 @@ def _tool(name: str, description: str, *arguments: str) -> ToolSpec:
             "properties": {argument: {"type": "string"} for argument in arguments},
             "required": list(arguments),
         },
-        effect="read" if name in READS else None,
+        effect="read" if reads else None,
     )
 
 
 TOOLS = (
-    _tool("get_order", "Look up an order.", "order_id"),
-    _tool("track_parcel", "Look up where a parcel is.", "parcel_id", "carrier"),
-    _tool("refund_order", "Refund an order.", "order_id", "reason"),
-    _tool("think", "Write down a thought.", "thought"),
+    tool("get_order", "Look up an order.", "order_id", reads=True),
+    tool("track_parcel", "Look up where a parcel is.", "parcel_id", "carrier", reads=True),
+    tool("refund_order", "Refund an order.", "order_id", "reason"),
+    tool("think", "Write down a thought.", "thought"),
 )
 
 

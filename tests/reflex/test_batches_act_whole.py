@@ -9,7 +9,9 @@ import pytest
 from reflexarc.reflex import Context, Reflex, evaluate, learn, outcomes
 from reflexarc.reflex.artifact import pack, unpack
 from reflexarc.reflex.batches import MAX_CALLS, Batch
+from reflexarc.reflex.decision import Decision
 from reflexarc.reflex.evaluation import Outcome
+from reflexarc.reflex.ranking import RankedCall
 from reflexarc.reflex.recall import RecallLearner
 from reflexarc.reflex.scopes import SEVERAL, ScopedAnswers, certify_scopes, pool_name, scopes_apart
 from reflexarc.steps import Message, Session, ToolCall, call_key
@@ -37,8 +39,8 @@ def turn_at(session: Session, tool: str) -> tuple[list[Message], list[str]]:
     raise AssertionError(f"no turn calls {tool}")
 
 
-def keys(decision: object) -> list[str]:
-    return sorted(call_key(call.name, call.arguments) for call in decision.calls)  # type: ignore[attr-defined]
+def keys(decision: Decision) -> list[str]:
+    return sorted(call_key(call.name, call.arguments) for call in decision.calls)
 
 
 def test_the_card_says_that_it_batches(reflex: Reflex) -> None:
@@ -247,11 +249,8 @@ def test_calls_of_several_tools_share_a_scope_that_is_never_set_apart() -> None:
 
 
 def test_a_batch_is_a_turn_in_whatever_order() -> None:
-    class Made:
-        def __init__(self, key: str) -> None:
-            self.key = key
-
-    batch = Batch([Made(call("a").key), Made(call("b").key)])  # type: ignore[list-item]
+    made = [call("a"), call("b")]
+    batch = Batch([RankedCall(one.name, 1.0, 1.0, 1.0, one.arguments, {}) for one in made])
     assert batch.is_turn([call("b"), call("a")])
     assert not batch.is_turn([call("a")])
     assert not batch.is_turn([call("a"), call("b"), call("c")])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexarc.reflex.boosting import train
+from reflexarc.reflex.boosting import HISTORY_TREES, train
 from reflexarc.reflex.candidates import COPIED, Candidate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.fork import fork
@@ -34,17 +34,7 @@ CALL_FEATURES = (
 it took and that no call took yet."""
 
 _ENDS = 0.5
-_TREES: dict[str, Any] = {
-    "objective": "binary",
-    "num_leaves": 16,
-    "learning_rate": 0.08,
-    "min_data_in_leaf": 10,
-    "feature_fraction_bynode": 0.5,
-    "bagging_fraction": 0.8,
-    "bagging_freq": 1,
-    "lambda_l2": 2.0,
-    "max_bin": 63,
-}
+_TREES: dict[str, Any] = {**HISTORY_TREES, "objective": "binary"}
 _ROUNDS = 80
 
 

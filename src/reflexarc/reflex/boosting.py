@@ -19,6 +19,19 @@ _COMMON: dict[str, Any] = {
     "seed": 1,
 }
 
+HISTORY_TREES: dict[str, Any] = {
+    "num_leaves": 16,
+    "learning_rate": 0.08,
+    "min_data_in_leaf": 10,
+    # By node: to draw the columns of each tree, lightgbm copies them, which takes most of the time.
+    "feature_fraction_bynode": 0.5,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "lambda_l2": 2.0,
+    "max_bin": 63,
+}
+"""Of forests that read a whole history: many columns, most of them 0."""
+
 
 def train(
     features: NDArray[np.float32], labels: NDArray[Any], parameters: dict[str, Any], rounds: int

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reflexarc.provenance.words import plain_text
 from reflexarc.reflex.argument_features import FEATURES, Chosen, argument_matrix, link_columns
 from reflexarc.reflex.batches import EndLearner
-from reflexarc.reflex.boosting import train
+from reflexarc.reflex.boosting import HISTORY_TREES, train
 from reflexarc.reflex.candidates import (
     ABSENT,
     ABSENT_TEXT,
@@ -45,17 +45,6 @@ MAX_ITEMS = 30_000
 """Items a predictor is trained on; of more, a random share (memory: about 6 kB an item). What
 stands where, and which words occur, is still counted over all of them."""
 _FEW_CLASSES = 20
-_TOOL_TREES: dict[str, Any] = {
-    "num_leaves": 16,
-    "learning_rate": 0.08,
-    "min_data_in_leaf": 10,
-    # By node: to draw the columns of each tree, lightgbm copies them, which takes most of the time.
-    "feature_fraction_bynode": 0.5,
-    "bagging_fraction": 0.8,
-    "bagging_freq": 1,
-    "lambda_l2": 2.0,
-    "max_bin": 63,
-}
 _ARGUMENT_TREES: dict[str, Any] = {
     "objective": "binary",
     "num_leaves": 16,
@@ -349,7 +338,7 @@ class _Rows:
 
     def tool_forest(self) -> Forest:
         count = len(self._class) + 1
-        parameters = {**_TOOL_TREES, "objective": "multiclass", "num_class": count}
+        parameters = {**HISTORY_TREES, "objective": "multiclass", "num_class": count}
         rounds = 80 if count <= _FEW_CLASSES else 40
         vectors = np.zeros((len(self._vectors), self.features.width), dtype=np.float32)
         for row, (places, values) in zip(vectors, self._vectors, strict=True):
