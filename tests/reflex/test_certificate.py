@@ -278,3 +278,14 @@ def test_scores_that_say_nothing_begin_where_they_are_promising(
         score, wrong, np.arange(300), alphas=(0.05,), promising=promising, scope="recalled reads"
     )
     assert (held.n if held.granted else 0) == passed
+
+
+def test_where_nothing_is_promising_one_early_error_is_forgiven() -> None:
+    score = np.linspace(0.79, 0.6, 300)
+    wrong = np.zeros(300, np.bool_)
+    wrong[3] = True
+    (held,) = certify(
+        score, wrong, np.arange(300), alphas=(0.05,), promising=0.8, scope="recalled reads"
+    )
+    assert held.n == 300
+    assert held.granted

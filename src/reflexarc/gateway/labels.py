@@ -58,8 +58,10 @@ def decision_label(mode: str, decided: Decided | None) -> bytes:
         return f"{mode}; pending".encode()
     if decided.action == "escalate":
         return escalation_label(mode, decided.reason)
-    tool = "+".join(_quoted(name) for name in decided.tools) or _quoted(decided.tool)
-    label = f"{mode}; {decided.action}; {tool[:MAX_NAME_CHARS]}; {decided.confidence:.2f}"
+    tool = "+".join(_quoted(name) for name in decided.tools)
+    if len(decided.tools) < 2 or len(tool) > MAX_NAME_CHARS:
+        tool = _quoted(decided.tool)
+    label = f"{mode}; {decided.action}; {tool}; {decided.confidence:.2f}"
     if mode in ACTING_MODES and decided.action == "act":
         label += f"; max_error={decided.max_error:g}"
     return label.encode()

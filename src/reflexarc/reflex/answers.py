@@ -178,10 +178,11 @@ def _most_promising(answers: Answers, alpha: float, promise: Promise, possible: 
 
 
 def _promising(answers: Answers, possible: int) -> int:
-    """All that is promising, or what is possible if that is more; 0 where nothing says."""
+    """All that is promising, or what is possible if that is more; 0 where nothing is."""
     if answers.promising is None:
         return 0
-    return max(possible, int(np.count_nonzero(answers.score >= answers.promising)))
+    count = int(np.count_nonzero(answers.score >= answers.promising))
+    return max(possible, count) if count else 0
 
 
 def _shortest(answers: Answers) -> int:
