@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from reflexarc.reflex.answers import Answers, Test
+from reflexarc.reflex.answers import Test
 from reflexarc.reflex.certificate import Certificate, certify
 from reflexarc.reflex.clustered import binomial_upper, clustered_test
 from reflexarc.reflex.simulate import (
@@ -253,16 +253,6 @@ def test_clustering_costs_less_than_a_third_of_what_independence_would_certify()
 def test_an_estimated_design_effect_alone_is_optimistic_where_few_errors_were_seen() -> None:
     found = trials(effective_sample, tasks=30, answers=9.0, repetitions=300)
     assert found.violated > tolerated(300)
-
-
-def test_what_scores_suppose_is_shared_out_over_tasks() -> None:
-    answers = Answers(
-        np.array([0.9, 0.9, 0.9, 0.5, 0.5, 0.5]), np.zeros(6, np.bool_),
-        np.array([0, 0, 0, 1, 1, 2]), calibrated=True,
-    )  # fmt: skip
-    assert answers.sizes(6).tolist() == [3, 2, 1]
-    assert answers.supposed(3).tolist() == [0]
-    assert answers.supposed(6).tolist() == [1, 1, 0]
 
 
 @pytest.mark.parametrize(("promising", "passed"), [(None, 0), (0.8, 200), (0.99, 0), (0.0, 0)])

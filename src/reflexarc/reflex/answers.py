@@ -89,19 +89,6 @@ class Answers:
         errors = np.bincount(self.task[:n], weights=self.wrong[:n]).astype(np.int64)
         return errors[counts > 0]
 
-    def supposed(self, n: int) -> NDArray[np.int64]:
-        """Errors per task, aligned with `sizes`, were the scores true: as many as they promise,
-        shared out evenly, the tasks of most answers first."""
-        sizes = self.sizes(n)
-        wrong = min(round(float(self.expected[n - 1])), n)
-        found = np.zeros_like(sizes)
-        while wrong > 0:
-            open_tasks = np.flatnonzero(found < sizes)
-            most = open_tasks[np.argsort(-sizes[open_tasks], kind="stable")][:wrong]
-            found[most] += 1
-            wrong -= len(most)
-        return found
-
     def prefix_from(self, n: int) -> int:
         """The shortest prefix of at least n answers that ends where the score changes."""
         return int(self.ends[np.searchsorted(self.ends, n)])

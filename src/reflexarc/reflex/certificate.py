@@ -106,7 +106,7 @@ def certify(
     spent = attempt_delta(delta, attempt)
     found: list[Certificate] = []
     for alpha in alphas:
-        n, failed = fixed_sequence(answers, alpha, spent, claim.test, claim.outlook)
+        n, failed = fixed_sequence(answers, alpha, spent, claim.test, claim.promise)
         missing = (0, 0)
         threshold = float(answers.score[n - 1]) if n else None
         if not n:

@@ -37,17 +37,14 @@ Passes = Callable[[int], bool]
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What belongs to a class. `promise`: what is expected of a pool when pools are compared;
-    `outlook`: what the test itself would say, which shows where to begin. `bound`: (answers per
-    task, errors per task, delta) -> one-sided upper bound of what is claimed; `lower`: the same
-    from below; `lacking`: (answers per task, errors per task, max_error, delta, usual answers of a
-    task) -> `Passes`."""
+    """What belongs to a class. `bound`: (answers per task, errors per task, delta) -> one-sided
+    upper bound of what is claimed; `lower`: the same from below; `lacking`: (answers per task,
+    errors per task, max_error, delta, usual answers of a task) -> `Passes`."""
 
     certificate_class: CertificateClass
     procedure: str
     test: Test
     promise: Promise
-    outlook: Promise
     bound: Callable[[Counts, Counts, float], float]
     lower: Callable[[Counts, Counts, float], float]
     lacking: Callable[[Counts, Counts, float, float, int], Passes]
@@ -77,10 +74,6 @@ def _answers_promise(answers: Answers, n: int, alpha: float) -> float:
     if wrong >= alpha * n:
         return 1.0
     return clustered_tail(wrong, answers.sizes(n), alpha, LIKELY_CORRELATION)
-
-
-def _answers_outlook(answers: Answers, n: int, alpha: float) -> float:
-    return clustered_test(answers.sizes(n), answers.supposed(n), alpha)
 
 
 def _tasks_promise(answers: Answers, n: int, alpha: float) -> float:
@@ -119,9 +112,9 @@ def _tasks_lacking(sizes: Counts, errors: Counts, alpha: float, delta: float, _:
 
 MODEL_BASED = Claim(
     "model-based", "fixed sequence, beta-binomial over tasks", clustered_test, _answers_promise,
-    _answers_outlook, clustered_bound, _answers_lower, _answers_lacking,
+    clustered_bound, _answers_lower, _answers_lacking,
 )  # fmt: skip
 EXACT = Claim(
     "exact", "fixed sequence, Clopper-Pearson over tasks", touched_test, _tasks_promise,
-    _tasks_promise, touched_bound, _tasks_lower, _tasks_lacking,
+    touched_bound, _tasks_lower, _tasks_lacking,
 )  # fmt: skip

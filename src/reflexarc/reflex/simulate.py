@@ -91,7 +91,7 @@ def violation_rate(
                 score = _ranked_anew(random, score, task)
             answers = Answers(score[here], wrong[here], task[here], calibrated=calibrated)
             level = attempt_delta(delta, attempt) if spent and relearned_from else delta
-            n, _failed = fixed_sequence(answers, alpha, level, claim.test, claim.outlook)
+            n, _failed = fixed_sequence(answers, alpha, level, claim.test, claim.promise)
             if n:
                 violated += truth(float(answers.score[n - 1])) > alpha
                 certified += 1
