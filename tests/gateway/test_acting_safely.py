@@ -373,9 +373,16 @@ async def test_what_is_kept_is_what_the_route_says(
     gateway = await start(record=record)
     request = desk.request(1, 2)
     await gateway.chat(request)
-    await asyncio.sleep(0.8)
+
+    def steps() -> int:
+        database = sqlite3.connect(state_dir / "reflexarc.db")
+        return database.execute("select count(*) from steps").fetchone()[0]
+
+    if rows:
+        await _until(lambda: steps() == rows)
+    else:
+        await asyncio.sleep(0.8)
+        assert steps() == 0
     files = b"".join(path.read_bytes() for path in state_dir.glob("reflexarc.db*"))
-    steps = sqlite3.connect(state_dir / "reflexarc.db").execute("select count(*) from steps")
-    assert steps.fetchone() == (rows,)
     email = request["messages"][1]["content"].split()[-1].encode()
     assert (email in files) is (record == "full")

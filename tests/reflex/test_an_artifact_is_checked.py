@@ -43,6 +43,7 @@ EDITS: dict[str, Edit] = {
         certificate_class="exact", tasks=10, tasks_wrong=5, errors=5, n=1000
     ),
     "a negative attempt": lambda h, _: h["card"].update(attempt=-1),
+    "a reach that is no share": lambda h, _: h["card"]["reach"][0].update(tool_probability=1.5),
     "more touched than tasks": lambda h, _: h["card"]["per_task"][0].update(touched=10**6),
     "fewer wrong at most than seen": lambda h, _: h["card"]["per_task"][0].update(
         wrong=50, touched=1, wrong_per_task=0.5, wrong_per_task_bound=0.1

@@ -51,6 +51,7 @@ class ReflexLike(Protocol):
         alternatives: int = 0,
         partials: bool = False,
         writes: Collection[str] = (),
+        proposing: bool = True,
     ) -> Decision: ...
 
 

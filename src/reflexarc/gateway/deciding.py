@@ -215,6 +215,7 @@ class Decider:
         alternatives: int = 0,
         partials: bool = False,
         writes: Collection[str] = (),
+        proposing: bool = False,
     ) -> Decision:
         """The reflex's own, for a conversation in which it is System 2's turn."""
         if conversation.last_role not in ("user", "tool"):
@@ -228,6 +229,7 @@ class Decider:
             alternatives=alternatives,
             partials=partials,
             writes=writes,
+            proposing=proposing,
         )
 
     def obstacle(

@@ -194,6 +194,7 @@ class NativeDesk:
                 max_error=_bound(native, name, work.request.max_error),
                 alternatives=work.request.alternatives,
                 partials=True,
+                proposing=True,
             )
             self._decider.conversations.keep(native.tenant, source, conversation)
             decided_s = self._clock_s()

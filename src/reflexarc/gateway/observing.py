@@ -16,7 +16,13 @@ from reflexarc.gateway.frames import Decided, Observe, Observed
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.decision import ProposedCall
 from reflexarc.reflex.fork import fork
-from reflexarc.reflex.outcome import Offered, decide_item, judge_item, levels_of
+from reflexarc.reflex.outcome import (
+    Offered,
+    decide_item,
+    judge_item,
+    levels_of,
+    with_proposal,
+)
 from reflexarc.reflex.reflex import Reflex
 from reflexarc.steps import Item, ToolCall, call_key
 from reflexarc.steps.errors import InputError, MalformedError
@@ -182,6 +188,9 @@ class Observing:
             cpu_ms = (self._cpu_s() - began_s) * 1e3
             if position == 0:  # most of the work was done when it was decided
                 cpu_ms += waiting.decided.decide_ms
+            decision = with_proposal(
+                reflex, context, offered, ranking, decision, model=waiting.model
+            )
             one = judge_item(reflex, context, item, offered, ranking, decision, levels)
             found.append(
                 Prediction(

@@ -137,7 +137,9 @@ def batch_of(
     """All that would be called together, the best-ranked call of this context first; one call
     where results are out, or a message is likelier. `ends` says where batches end (None: after one
     call). The context is left as it was."""
-    first = ranking.calls[0]
+    first = ranking.best
+    if first is None:
+        return Batch(())
     if context.unanswered_calls or ranking.is_message:
         return Batch((first,))
     if ranking.recalled is not None:

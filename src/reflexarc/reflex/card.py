@@ -6,6 +6,7 @@ from reflexarc.reflex.certificate import Certificate as Certificate
 from reflexarc.reflex.claims import CertificateClass
 from reflexarc.reflex.integrity import ResultsFit
 from reflexarc.reflex.per_task import PerTask
+from reflexarc.reflex.reach import Reach
 from reflexarc.reflex.repeat import NOTHING_RECURS, Repeats
 from reflexarc.reflex.scopes import parent_scope
 from reflexarc.steps import Effect
@@ -34,7 +35,8 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     attempts at learning that share an error budget, from 1 (0: this one stands alone). Of `turns`
     of System 2 that called tools, `batches` called several at once; `whole`: such batches are
     answered as a whole where that is likelier right than wrong. `parts`: one call may be answered
-    where System 2 makes several, which leaves it the others.
+    where System 2 makes several, which leaves it the others. `reach`: how likely a tool has to be
+    for its calls to be looked for, where only what acts is wanted.
     """
 
     sessions: int
@@ -58,6 +60,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     turns: int = 0
     whole: bool = False
     parts: bool = True
+    reach: tuple[Reach, ...] = ()
 
     @property
     def acting(self) -> tuple[Certificate, ...]:

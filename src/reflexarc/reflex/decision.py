@@ -47,8 +47,8 @@ class Guarantee(msgspec.Struct, frozen=True):
 
 class Decision(msgspec.Struct, frozen=True):
     """`act` with a call, `partial` with a call whose arguments named in `open` System 2 has to
-    write, or `escalate` with a reason. An escalation still carries the best-ranked call, so that
-    shadow mode can say what System 1 would have done; but none is looked for where a message is far
+    write, or `escalate` with a reason. An escalation still carries the best-ranked call, unless
+    that was not asked for (`Reflex.decide`); but none is looked for where a message is far
     likelier. `scope`: that of the certificate it needs. `others`: what is called together with
     `call`, in one turn or not at all; `confidence` is that of all of them."""
 

@@ -16,6 +16,7 @@ from reflexarc.reflex.outcome import (
     decide_item,
     judge_item,
     levels_of,
+    with_proposal,
     with_writes,
 )
 from reflexarc.reflex.outcome import level_name as level_name
@@ -132,6 +133,7 @@ def _timed_outcomes(reflex: Reflex, session: Session, levels: Sequence[float]) -
     for context, item in replay(session):
         ranking, decision = decide_item(reflex, context, tools, model=session.model)
         cpu_ms = (time.thread_time() - before) * 1e3
+        decision = with_proposal(reflex, context, tools, ranking, decision, model=session.model)
         judged = judge_item(reflex, context, item, tools, ranking, decision, levels)
         yield Outcome(
             **msgspec.structs.asdict(judged),

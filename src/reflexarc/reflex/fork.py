@@ -13,6 +13,8 @@ def fork(context: Context) -> Context:
     other = Context()
     for name, value in vars(context).items():
         setattr(other, name, _copied(value))
+    # Rankings are worked out as they are asked for, in the context they were made for.
+    other.ranked = other.remembered = None
     other.memo = copy(context.memo)
     other.memo.said = set(context.memo.said)
     return other

@@ -12,6 +12,7 @@ from reflexarc.reflex.card import Certificate
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.grounds import Ground
 from reflexarc.reflex.ranking import SURE_OF_A_MESSAGE, RankedCall, Ranking
+from reflexarc.reflex.reach import least_tool_probability
 from reflexarc.reflex.reflex import Reflex
 from reflexarc.steps import ToolSpec
 from reflexarc.wire.offered import tools_given
@@ -168,8 +169,16 @@ def _sure_enough(reflex: Reflex, ground: Ground, max_error: float | None) -> lis
         remedy = _uncertified(held_for(reflex, ranking, answer.calls), limit)
         return [Gate(certified, False, "no_certificate", remedy)]
     confidence = answer.confidence
-    if confidence >= certificate.threshold:
+    if ground.holds:
         return [Gate(certified, True), Gate(sure, True)]
+    if not ground.within_reach:
+        likely = least_tool_probability(reflex.card.reach, limit)
+        reason = "free_text" if ranking.verdict is None else "below_threshold"
+        unlikely = (
+            f"the likeliest tool has probability {ranking.tool_probability:.3f}: of what was "
+            f"certified, none had less than {likely:.3f}"
+        )
+        return [Gate(certified, True), Gate(sure, False, reason, unlikely)]
     lacks = (
         f"its confidence, {confidence:.3f}, would have to be {certificate.threshold:.3f}: "
         f"{certificate.threshold - confidence:.3f} more"

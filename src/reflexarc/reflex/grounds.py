@@ -7,24 +7,26 @@ import msgspec
 from reflexarc.reflex.card import Card, Certificate
 from reflexarc.reflex.member import Answer
 from reflexarc.reflex.ranking import Ranking
+from reflexarc.reflex.reach import least_tool_probability
 from reflexarc.reflex.scopes import Acting, Granted, pool_name
 from reflexarc.steps import Effect
 
 
 class Ground(msgspec.Struct, frozen=True):
     """A ranking, what is answered by it, and the loosest certificate of its scope within the error
-    allowed, None without one."""
+    allowed, None without one. `within_reach`: see `Grounds.beyond`."""
 
     ranking: Ranking
     answer: Answer
     scope: str
     certificate: Certificate | None
+    within_reach: bool
 
     @property
     def holds(self) -> bool:
         """Whether the certificate is about answers as sure as this one."""
         least = None if self.certificate is None else self.certificate.threshold
-        return least is not None and self.answer.confidence >= least
+        return least is not None and self.within_reach and self.answer.confidence >= least
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -37,6 +39,7 @@ class Grounds:
 
     def __init__(self, card: Card, effects: Mapping[str, Effect]) -> None:
         self._max_error = card.max_error
+        self._reach = card.reach
         self._granted = Granted(card.certificates, card.certificate_class)
         self._effects = effects
         self._writes = {name for name, effect in effects.items() if effect == "write"}
@@ -51,10 +54,30 @@ class Grounds:
         """The memory, where the best call is remembered; but the prediction where that is the very
         same and only that is certified. `writes`: those that may act."""
         first = self._of(ranking, answer(ranking), max_error, writes)
-        if first.holds or ranking.predicted is None:
+        unaided = ranking.unaided
+        if first.holds or unaided is None or self.beyond(unaided, max_error, writes) is not None:
             return first
-        other = self._of(ranking.predicted, answer(ranking.predicted), max_error, writes)
+        if ranking.predicted is None:
+            return first
+        other = self._of(unaided, answer(unaided), max_error, writes)
         return other if other.holds and other.keys == first.keys else first
+
+    def beyond(
+        self, ranking: Ranking, max_error: float | None, writes: Collection[str]
+    ) -> str | None:
+        """Why no call predicted here could act, however it is filled: the reason of an escalation;
+        None where one might. What is recalled is known already."""
+        if ranking.recalled is not None:
+            return None
+        limit = self._max_error if max_error is None else max_error
+        effects: tuple[Acting, ...] = ("read", "write") if writes else ("read",)
+        if not any(self._granted.any("new", effect, limit) for effect in effects):
+            return "no_certificate"
+        least = least_tool_probability(self._reach, limit)
+        # To mend the probabilities of tools costs something, and leaves that of a message alone.
+        if 1.0 - ranking.message_probability < least or ranking.tool_probability < least:
+            return "free_text" if ranking.verdict is None else "below_threshold"
+        return None
 
     def certificate(self, max_error: float | None, scope: str) -> Certificate | None:
         """The loosest certificate of a scope within `max_error` (None: the error learned for), of
@@ -76,4 +99,5 @@ class Grounds:
         self, ranking: Ranking, answer: Answer, max_error: float | None, writes: Collection[str]
     ) -> Ground:
         scope = self.scope_of(ranking, [call.name for call in answer.calls], writes)
-        return Ground(ranking, answer, scope, self.certificate(max_error, scope))
+        within_reach = self.beyond(ranking, max_error, writes) is None
+        return Ground(ranking, answer, scope, self.certificate(max_error, scope), within_reach)

@@ -264,6 +264,8 @@ def _card_faults(card: Card) -> Iterator[str]:
         yield "the card's error and confidence are not between 0 and 1"
     for one in (*card.certificates, *card.partial):
         yield from _certificate_faults(one, card)
+    if not all(0.0 < r.max_error < 1.0 and 0.0 <= r.tool_probability <= 1.0 for r in card.reach):
+        yield "how likely a tool has to be is not between 0 and 1"
     if card.attempt < 0:
         yield f"attempt {card.attempt}"
     for each in card.per_task:

@@ -51,7 +51,8 @@ class JudgedItem(msgspec.Struct):
     `tool` is the best call's, `call` the recorded one's, None where System 2 wrote a message.
     `exact`: the best call was made; `right`: and could be answered by itself. `opens`: no call of
     its turn stands before it. `may_act` only where no result is out, and
-    only where the context is familiar from the tasks of other folds. The ranking is that of a
+    only where the context is familiar from the tasks of other folds. `tool_probability` is that of
+    the likeliest tool. The ranking is that of a
     member that never saw the task; `recalled` is what the task's other sessions say."""
 
     task: str
@@ -64,6 +65,7 @@ class JudgedItem(msgspec.Struct):
     tool: str | None
     call: str | None
     may_act: bool
+    tool_probability: float
     partial: PartialItem | None
     recalled: RecalledItem | None
     batch: BatchItem | None
@@ -128,6 +130,7 @@ class Judging:
                     call=item.calls[0].name if answers else None,
                     may_act=asked and best is not None and familiar
                     and self._may_act(context, (best,)),
+                    tool_probability=ranking.tool_probability,
                     partial=partial,
                     recalled=self._recalled(predictor, context, recalled, item, offered, familiar),
                     batch=self._batch(context, ranking, batch, item, familiar),
@@ -184,7 +187,8 @@ class Judging:
 
 class AnswerRow(msgspec.Struct, frozen=True):
     """An answer that could have acted. `tool`: that of its calls (`pool_name`); `write`: one of
-    them writes; `unit`: the number of its task, or of its session where it was recalled."""
+    them writes; `unit`: the number of its task, or of its session where it was recalled;
+    `tool_probability`: that of the likeliest tool."""
 
     score: float
     wrong: bool
@@ -193,6 +197,7 @@ class AnswerRow(msgspec.Struct, frozen=True):
     write: bool
     tool: str
     calls: int
+    tool_probability: float = 1.0
 
 
 def answer_rows(
@@ -212,11 +217,14 @@ def answer_rows(
         if batch is not None and together >= least:
             if batch.may_act and item.may_act:
                 rows.append(AnswerRow(
-                    together, not batch.right, unit, False, batch.write, batch.tool, batch.calls
+                    together, not batch.right, unit, False, batch.write, batch.tool, batch.calls,
+                    item.tool_probability,
                 ))  # fmt: skip
         elif item.may_act and item.tool is not None and score >= least:
             write = item.tool in writes
-            rows.append(AnswerRow(score, not item.right, unit, False, write, item.tool, 1))
+            rows.append(AnswerRow(
+                score, not item.right, unit, False, write, item.tool, 1, item.tool_probability
+            ))  # fmt: skip
         again = item.recalled
         if again is not None and again.may_act and again.score >= least:
             rows.append(AnswerRow(

@@ -26,6 +26,7 @@ from reflexarc.reflex.partial import certify_partials
 from reflexarc.reflex.per_task import per_task
 from reflexarc.reflex.predictor import Predictor
 from reflexarc.reflex.private import Private
+from reflexarc.reflex.reach import reaches
 from reflexarc.reflex.recall import RecallLearner
 from reflexarc.reflex.reflex import Reflex, task_hash
 from reflexarc.reflex.repeat import repeats
@@ -148,7 +149,8 @@ def _learned(
     whole, batching = learn_batching(
         judged, scores, fold_of, ends, writes, levels, attempt_delta(1 - confidence, attempt)
     )
-    answers = scoped_answers(answer_rows(judged, scores, whole, writes, LEAST_THRESHOLD))
+    rows = answer_rows(judged, scores, whole, writes, LEAST_THRESHOLD)
+    answers = scoped_answers(rows)
     certificates = certify_scopes(answers, levels, 1 - confidence, attempt=attempt)
     partial, partials = certify_partials(
         [item.partial for item in judged], np.where(whole >= LEAST_THRESHOLD, whole, scores),
@@ -186,7 +188,11 @@ def _learned(
         turns=len(turns),
         whole=bool(batching),
         parts=parts,
-    )
+        reach=reaches(
+            answers, np.array([row.tool_probability for row in rows]), certificates,
+            certificate_class, levels,
+        ),
+    )  # fmt: skip
     identity = _identity(sessions, found, models)
     card = msgspec.structs.replace(card, prompts=len(identity.prompt.variants))
     say("done", 1.0)

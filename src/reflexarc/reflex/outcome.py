@@ -105,12 +105,30 @@ def decide_item(
     reflex: Reflex, context: Context, tools: Offered, *, model: str | None
 ) -> tuple[Ranking, Decision]:
     """What System 1 makes of the context, without a limit on the error: what a limit would change
-    is found by `judge_item`."""
+    is found by `judge_item`. As in production, no call is looked for where none could act."""
     ranking = reflex.rank(context, tools.offered)
     decision = reflex.judge(
+        context, ranking, tools.specs, model=model, max_error=1.0, recorded=tools.recorded,
+        proposing=False,
+    )  # fmt: skip
+    return ranking, decision
+
+
+def with_proposal(
+    reflex: Reflex,
+    context: Context,
+    tools: Offered,
+    ranking: Ranking,
+    decision: Decision,
+    *,
+    model: str | None,
+) -> Decision:
+    """What `decide_item` gave, with the call that would have been made."""
+    if decision.call is not None:
+        return decision
+    return reflex.judge(
         context, ranking, tools.specs, model=model, max_error=1.0, recorded=tools.recorded
     )
-    return ranking, decision
 
 
 def judge_item(
@@ -122,7 +140,7 @@ def judge_item(
     decision: Decision,
     levels: Collection[float],
 ) -> Judgement:
-    """Compares what `decide_item` gave with what System 2 did at this item."""
+    """Compares a decision `with_proposal` with what System 2 did at this item."""
     wanted = item.answers(tools.thinking)
     recorded = item.recorded if wanted else None
     effect = reflex.effects.get(recorded.name, "write") if recorded is not None else None

@@ -1,7 +1,9 @@
 """Ranks the calls System 2 could make next: which tool, then its arguments by beam search."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,28 +133,10 @@ class Predictor:
         return ranking
 
     def _rank(self, context: Context, offered: Collection[str] | None) -> Ranking:
-        counts = self.features.counts(context)
-        vector = self.features.vector(context, counts)
-        probabilities = self.tool_forest.probabilities(vector[None, :])[0]
-        if offered is not None:
-            allowed = [True, *(name in offered for name in self.classes[1:])]
-            probabilities = np.where(allowed, probabilities, 0.0)
-            probabilities = probabilities / max(1e-9, float(probabilities.sum()))
-        here = (context.event, context.length)
-
-        def mended() -> NDArray[np.float64]:
-            if (context.event, context.length) != here:
-                raise RuntimeError("calls are ranked before the context goes on")
-            return self.choice.pooled(context, probabilities, counts)
-
-        ranking = Ranking(
-            lambda: self._ranked(context, ranking.probabilities, {}),
-            self.classes,
-            mended,
-            float(probabilities[MESSAGE]),
-            history=vector,
+        made = _Lazily(self, context, offered)
+        return Ranking(
+            made.calls, self.classes, made.mended, made.message_probability, history=made.history
         )
-        return ranking
 
     def rank_among(
         self, context: Context, ranking: Ranking, offered: Collection[str]
@@ -165,14 +149,15 @@ class Predictor:
         filled: dict[str, list[RankedCall]] = {}
         for call in ranking.calls:
             filled.setdefault(call.name, []).append(call)
-        return self._ranked(context, probabilities, filled)
+        return self.ranked(context, probabilities, filled)
 
-    def _ranked(
+    def ranked(
         self,
         context: Context,
         probabilities: NDArray[np.float64],
         filled: Mapping[str, Sequence[RankedCall]],
     ) -> list[RankedCall]:
+        """The calls of the likeliest tools, best first; `filled`: those filled already."""
         order = [int(at) for at in np.argsort(-probabilities, kind="stable") if at != MESSAGE]
         calls: list[RankedCall] = []
         best = float(probabilities[order[0]]) if order else 0.0
@@ -300,3 +285,56 @@ class Predictor:
             for probability, beam, at, share in extended[:_BEAM]
             if probability >= hopeless
         ]
+
+
+class _Lazily:
+    """What a ranking is made of, each worked out once it is asked for. It does not keep the context
+    alive, which holds the ranking."""
+
+    def __init__(
+        self, predictor: Predictor, context: Context, offered: Collection[str] | None
+    ) -> None:
+        self._predictor = predictor
+        self._context = ref(context)
+        self._here = (context.event, context.length)
+        self._offered = offered
+
+    def _at(self) -> Context:
+        context = self._context()
+        if context is None or (context.event, context.length) != self._here:
+            raise RuntimeError("calls are ranked before the context goes on")
+        return context
+
+    @cached_property
+    def _counts(self) -> list[tuple[int, int]]:
+        return self._predictor.features.counts(self._at())
+
+    @cached_property
+    def _vector(self) -> NDArray[np.float32]:
+        return self._predictor.features.vector(self._at(), self._counts)
+
+    @cached_property
+    def _probabilities(self) -> NDArray[np.float64]:
+        predictor = self._predictor
+        probabilities = predictor.tool_forest.probabilities(self._vector[None, :])[0]
+        if self._offered is None:
+            return probabilities
+        allowed = [True, *(name in self._offered for name in predictor.classes[1:])]
+        probabilities = np.where(allowed, probabilities, 0.0)
+        return probabilities / max(1e-9, float(probabilities.sum()))
+
+    @cached_property
+    def _mended(self) -> NDArray[np.float64]:
+        return self._predictor.choice.pooled(self._at(), self._probabilities, self._counts)
+
+    def history(self) -> NDArray[np.float32]:
+        return self._vector
+
+    def message_probability(self) -> float:
+        return float(self._probabilities[MESSAGE])
+
+    def mended(self) -> NDArray[np.float64]:
+        return self._mended
+
+    def calls(self) -> list[RankedCall]:
+        return self._predictor.ranked(self._at(), self._mended, {})

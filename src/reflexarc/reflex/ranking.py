@@ -86,18 +86,19 @@ def each_once(calls: list[RankedCall]) -> list[RankedCall]:
 class Ranking:
     """All ranked calls, best first, and the probability of each class (0 is a message).
 
-    Calls are filled, and the probabilities of tools mended, when they are first asked for: where a
-    message is likelier than all calls, nobody asks. They have to be asked for before the context
-    goes on.
+    Everything is worked out when it is first asked for: the vector of the history and what it says
+    of a message, the mended probabilities of tools, the filled calls. Where a message is likelier
+    than all calls, or nothing could act, nobody asks for the rest. It has to be asked for before
+    the context goes on.
 
-    `recalled`: what earlier runs of this very situation did, where that is the best-ranked call;
-    `predicted`: the ranking without memory, where its best call is that very one. `contradicted`:
-    they did otherwise, and what they did cannot be made. `history`: the vector the probabilities
-    come from."""
+    `recalled`: what earlier runs of this very situation did, where that is the best-ranked call,
+    which is known before any other is filled; `unaided`: the ranking without memory, where there is
+    another. `contradicted`: they did otherwise, and what they did cannot be made. `history`: the
+    vector the probabilities come from."""
 
     __slots__ = (
-        "_calls", "_probabilities", "answer", "classes", "contradicted", "history",
-        "message_probability", "predicted", "recalled",
+        "_best", "_calls", "_history", "_message_probability", "_probabilities", "answer",
+        "classes", "contradicted", "recalled", "unaided",
     )  # fmt: skip
 
     def __init__(
@@ -105,18 +106,20 @@ class Ranking:
         calls: list[RankedCall] | Callable[[], list[RankedCall]],
         classes: tuple[str, ...],
         probabilities: NDArray[np.float64] | Callable[[], NDArray[np.float64]],
-        message_probability: float,
+        message_probability: float | Callable[[], float],
         recalled: Recollection | None = None,
-        history: NDArray[np.float32] | None = None,
+        history: NDArray[np.float32] | Callable[[], NDArray[np.float32] | None] | None = None,
+        best: RankedCall | None = None,
     ) -> None:
         self._calls = calls
+        self._best = best
         self._probabilities = probabilities
         self.classes = classes
-        self.message_probability = message_probability
+        self._message_probability = message_probability
         self.recalled = recalled
         self.contradicted = False
-        self.predicted: Ranking | None = None
-        self.history = history
+        self.unaided: Ranking | None = None
+        self._history = history
         # What a reflex makes of it, once it was asked.
         self.answer: object = None
 
@@ -126,6 +129,40 @@ class Ranking:
         if callable(self._calls):
             self._calls = self._calls()
         return self._calls
+
+    @property
+    def best(self) -> RankedCall | None:
+        """The first of the calls, None where there is none."""
+        if self._best is None and self.calls:
+            self._best = self.calls[0]
+        return self._best
+
+    @property
+    def predicted(self) -> "Ranking | None":
+        """The ranking without memory, where its best call is that very one."""
+        unaided = self.unaided
+        if unaided is None or unaided.is_message or unaided.best is None or self.best is None:
+            return None
+        return unaided if unaided.best.key == self.best.key else None
+
+    @property
+    def tool_probability(self) -> float:
+        """That of the likeliest tool."""
+        return float(self.probabilities[1:].max(initial=0.0))
+
+    @property
+    def message_probability(self) -> float:
+        """That System 2 writes a message (or thinks)."""
+        if callable(self._message_probability):
+            self._message_probability = self._message_probability()
+        return self._message_probability
+
+    @property
+    def history(self) -> NDArray[np.float32] | None:
+        """(features of the history,), None where it was made without."""
+        if callable(self._history):
+            self._history = self._history()
+        return self._history
 
     @property
     def probabilities(self) -> NDArray[np.float64]:

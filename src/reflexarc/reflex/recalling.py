@@ -40,27 +40,25 @@ def remembered(
         return ranking
     call = None
     if found.calls and found.tool in offered:
-        first = found.calls[0]
-        call = recalled_call(predictor, context, salt_of(context), first, found.score)
-        if call is None and ranking.calls:
-            best = ranking.calls[0]
-            if call_hash(salt_of(context), best.key) == first.call:
-                call = best
+        made = found.calls[0]
+        call = recalled_call(predictor, context, salt_of(context), made, found.score)
+        best = ranking.best if call is None else None
+        if best is not None and call_hash(salt_of(context), best.key) == made.call:
+            call = best
     if call is None:
         otherwise = Ranking(
             lambda: ranking.calls, ranking.classes, lambda: ranking.probabilities,
-            ranking.message_probability, history=ranking.history,
+            lambda: ranking.message_probability, history=lambda: ranking.history,
         )  # fmt: skip
         otherwise.contradicted = True
         return otherwise
-    key = call.key
-    others = [other for other in ranking.calls if other.key != key]
+    first = call
     recalled = Ranking(
-        [call, *others], ranking.classes, lambda: ranking.probabilities,
-        ranking.message_probability, found, ranking.history,
+        lambda: [first, *(other for other in ranking.calls if other.key != first.key)],
+        ranking.classes, lambda: ranking.probabilities,
+        lambda: ranking.message_probability, found, lambda: ranking.history, best=first,
     )  # fmt: skip
-    if ranking.calls and ranking.calls[0].key == key and not ranking.is_message:
-        recalled.predicted = ranking
+    recalled.unaided = ranking
     return recalled
 
 

@@ -172,9 +172,9 @@ class Reflex:
     ) -> list[RankedCall]:
         """What `rank` gives with fewer tools offered, for a ranking just made in this context."""
         among = self.member(context).predictor.rank_among(context, ranking, offered)
-        if ranking.recalled is None or ranking.calls[0].name not in offered:
+        first = ranking.best
+        if ranking.recalled is None or first is None or first.name not in offered:
             return among
-        first = ranking.calls[0]
         return [first, *(call for call in among if call.key != first.key)]
 
     def decide(
@@ -187,6 +187,7 @@ class Reflex:
         alternatives: int = 0,
         partials: bool = False,
         writes: Collection[str] = (),
+        proposing: bool = True,
     ) -> Decision:
         """Act or escalate on what comes next.
 
@@ -197,7 +198,8 @@ class Reflex:
         may be larger than that; `alternatives` how many further ranked calls to return, 16 at most.
         `partials`: where the whole call cannot act, a partial decision may. `writes` names the
         tools that may act though they write, under certificates of writes; who allows that and
-        answers for it is the caller's matter.
+        answers for it is the caller's matter. `proposing`: an escalation carries the call that
+        would have been made; without, none is looked for where none could act, which is faster.
         A call that does not fit its tool's schema is never made: `schema:PATH`; nor one of a tool
         that is only guessed to read: `unlabelled`. Raises RequestError with the path of the fault
         where a message or tool has a wrong shape.
@@ -212,7 +214,7 @@ class Reflex:
         ranking = self.rank(context, {tool.name for tool in specs})
         decision = self.judge(
             context, ranking, specs, model=model, max_error=max_error, alternatives=alternatives,
-            writes=writes,
+            writes=writes, proposing=proposing or bool(partials and self.card.partial),
         )  # fmt: skip
         if decision.call is None:
             return decision
@@ -244,21 +246,24 @@ class Reflex:
         alternatives: int = 0,
         recorded: bool = True,
         writes: Collection[str] = (),
+        proposing: bool = True,
     ) -> Decision:
         """The decision on a ranking already made. `recorded` is false only while judging sessions
-        that recorded no schemas: then tools are known by name alone. `writes`: see `decide`."""
-        if ranking.is_message and not alternatives:
-            found = next(self.obstacles(context, (), tools, model, recorded, writes), None)
-            return Decision("escalate", found or "free_text")
-        if not ranking.calls:
+        that recorded no schemas: then tools are known by name alone. `writes` and `proposing`: see
+        `decide`."""
+        if not alternatives:
+            hopeless = None if proposing else self.grounds.beyond(ranking, max_error, writes)
+            if hopeless or ranking.is_message:
+                found = next(self.obstacles(context, (), tools, model, recorded, writes), None)
+                otherwise = "recalled_otherwise" if ranking.contradicted else None
+                return Decision("escalate", found or otherwise or hopeless or "free_text")
+        if ranking.best is None:
             return Decision("escalate", "no_candidate")
         ground = self.ground(context, ranking, {tool.name for tool in tools}, max_error, writes)
         calls, confidence = ground.answer.calls, ground.answer.confidence
         call, *rest = [proposed(one, confidence) for one in calls]
-        ranked = tuple(
-            proposed(other, min(confidence, other.joint))
-            for other in ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)]
-        )
+        further = ranking.calls[1 : 1 + min(alternatives, MAX_ALTERNATIVES)] if alternatives else ()
+        ranked = tuple(proposed(other, min(confidence, other.joint)) for other in further)
         reason = next(self.obstacles(context, calls, tools, model, recorded, writes), None)
         if reason is None and ranking.contradicted:
             reason = "recalled_otherwise"

@@ -177,6 +177,14 @@ class Granted:
             held and scope.split(":", 1)[0] == pool for scope, held in self._by_scope.items()
         )
 
+    def any(self, origin: Origin, effect: Acting, max_error: float) -> bool:
+        """Whether any answer of this origin and effect is certified within `max_error`."""
+        pool = parent_scope(origin, effect)
+        return any(
+            scope.split(":", 1)[0] == pool and self.within(scope, max_error) is not None
+            for scope in self._by_scope
+        )
+
     def scope(self, origin: Origin, effect: Acting, tool: str) -> str:
         """The scope of such an answer."""
         return scope_of(self._by_scope, origin, effect, tool)
