@@ -19,7 +19,6 @@ from reflexarc.reflex.certificate import Certificate
 from reflexarc.reflex.claims import CertificateClass
 from reflexarc.reflex.scopes import Granted, ScopedAnswers, belonging
 
-
 _MOST = 0.8
 """More is never asked of a tool: an agent that does always the same gives its tools .99, and of its
 odder conversations nothing is known to be wrong with .9."""
