@@ -26,6 +26,7 @@ from reflexarc.reflex.ranking import RankedCall as RankedCall
 from reflexarc.reflex.ranking import Ranking as Ranking
 from reflexarc.reflex.ranking import each_once
 from reflexarc.reflex.sources import Argument, Sources, Tool
+from reflexarc.reflex.standing import by_standing
 from reflexarc.reflex.trail import OPEN, Moves
 from reflexarc.reflex.trees import Forest
 
@@ -173,8 +174,7 @@ class Predictor:
                 calls += self.fill(context, self.classes[at], probability)
             else:
                 calls += [call.with_tool(probability) for call in known]
-        calls.sort(key=lambda call: -call.joint)
-        return calls
+        return by_standing(calls)
 
     def fill(
         self, context: Context, name: str, probability: float, leaving: Collection[str] = ()
