@@ -4,11 +4,10 @@ Every message is read once, when it is appended; a decision afterwards only look
 here. A context is not thread-safe; a reflex is, so use one context per conversation.
 """
 
-import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import xxhash
 
@@ -19,51 +18,28 @@ from reflexarc.provenance import (
     SourceKind,
     assistant_entries,
     now_entries,
-    output_entries,
-    part_entries,
     said_entries,
     system_entries,
     told_now,
     user_entries,
 )
 from reflexarc.provenance.spans import latest_year
-from reflexarc.provenance.words import plain_text, said_words, word_set
+from reflexarc.provenance.words import plain_text, said_words
 from reflexarc.reflex.forms import leaves_of, used_names
 from reflexarc.reflex.looks import CALL, USER, Memo, Seen
 from reflexarc.reflex.prompts import lines_hash, prompt_lines
+from reflexarc.reflex.result_reading import Objects as Objects
+from reflexarc.reflex.result_reading import Result, with_parts
 from reflexarc.reflex.said import EMPTY, Said, Text
+from reflexarc.reflex.tape import Tape
 from reflexarc.reflex.written import as_list
 from reflexarc.steps import Message, ToolCall
 from reflexarc.wire.chat import messages_given
 
-_ERROR = re.compile(r"rror|not found|invalid|failed|denied", re.IGNORECASE)
-_KEYS = re.compile(r'"(\w+)":')
-_STATUS = re.compile(r'status"?: ?"?([\w ]+)')
-_NAMES = re.compile(r'"name": ?"([^"]{3,40})"')
-_CODE = re.compile(r'"status(?:_?[cC]ode)?"\s{0,2}:\s{0,2}"?([1-5]\d\d)\b')
-_FAULT = re.compile(
-    r'"(?:error|code|error_?[cC]ode|reason)\\{0,2}"\s{0,2}:\s{0,2}\\{0,2}"([\w.\- ]{2,40})'
-)
 _TAIL = 1500
 _TOLD_WITHIN = 200
-_MAX_PARTS = 1_500
 _NONE: frozenset[str] = frozenset()
-
-
-class Objects:
-    """Objects of one tool output under one path: a single one, or all of a list."""
-
-    __slots__ = ("cuts", "origin", "path", "record", "rows")
-
-    def __init__(
-        self, path: str, rows: list[dict[str, Any]], record: Record, origin: Origin
-    ) -> None:
-        self.path = path
-        self.rows = rows
-        self.record = record
-        self.origin = origin
-        # What candidates were made of it, by the keys they take.
-        self.cuts: dict[tuple[str, ...], tuple[list[dict[str, Any]], tuple[str, str]] | None] = {}
+T = TypeVar("T")
 
 
 _RECENT = 5
@@ -89,9 +65,11 @@ def _after(situation: int, what: str, text: str) -> int:
 
 
 class Context:
-    """Incremental state of one conversation."""
+    """Incremental state of one conversation; `tape`: what was read of it before."""
 
-    def __init__(self) -> None:
+    def __init__(self, tape: Tape | None = None) -> None:
+        # None: each message is read as it comes. Never a fork's: it goes its own way.
+        self.tape = tape
         self.length = 0
         self.event = 0
         self.symbols: list[str] = []
@@ -230,7 +208,7 @@ class Context:
         self.prompt_hash = lines_hash(self.prompt_lines)
         self._year = latest_year(text, self._year)
         origin = self._origin("system_prompt", text)
-        self._add(system_entries(text, origin))
+        self._add(text, lambda: system_entries(text, origin))
         self._tell_time(text, origin)
 
     def _user(self, text: str) -> None:
@@ -248,29 +226,31 @@ class Context:
         self.unanswered_calls = 0  # whatever is missing, the conversation went on without it
         self.symbols.append("U")
         self.log.append(Event("U", None, "", text))
-        self._year = latest_year(text, self._year)
+        year = self._year = latest_year(text, self._year)
         origin = self._origin("user_message", text)
-        self._add(user_entries(text, origin, self._year))
+        self._add(text, lambda: user_entries(text, origin, year))
         self._tell_time(text, origin)
-        self._add(said_entries(text, origin, self._now, self._year))
+        now = self._now
+        self._add(text, lambda: said_entries(text, origin, now, year))
 
     def _tell_time(self, text: str, origin: Origin) -> None:
         """What time a prompt, a user or a short result says it is; the last one counts."""
-        now = told_now(text)
+        now = self._once(text, lambda: told_now(text))
         if now is not None:
             self._now = now
-            self._add(now_entries(now, origin))
+            self._add(text, lambda: now_entries(now, origin))
 
     def _assistant_turn(self, message: Message) -> None:
         for call in message.tool_calls[self._open_calls :]:
             self._call(call)
         self._open_calls = 0
-        if message.content:
+        text = message.content
+        if text:
             self.event += 1
-            self.assistant = Text(message.content)
+            self.assistant = Text(text)
             self._recent.append(self.assistant.said)
-            origin = self._origin("assistant_message", message.content)
-            self._add(assistant_entries(message.content, origin, self._year))
+            origin, year = self._origin("assistant_message", text), self._year
+            self._add(text, lambda: assistant_entries(text, origin, year))
         if not message.tool_calls:
             self.symbols.append("M")
             self.log.append(Event("M", None, "", ""))
@@ -290,7 +270,7 @@ class Context:
         for name, given in call.arguments.items():
             value = as_list(given)[0]
             entry = Entry(f"prev:{name}", value, origin)
-            self._add_one(entry)
+            self._put(with_parts((entry,)))
             self.used[call.name, name].add(entry.text)
             self.used_as[name].add(entry.text)
             if isinstance(value, list):
@@ -310,7 +290,7 @@ class Context:
             self.used_as[name].add(text)
         for path, value in leaves_of(call.arguments) or ():
             if len(path) > 1:
-                self._add_one(Entry(f"prev:{'.'.join(path)}", value, origin))
+                self._put(with_parts((Entry(f"prev:{'.'.join(path)}", value, origin),)))
 
     def _tool_name(self, message: Message) -> str:
         named = self._tool_of_call.get(message.tool_call_id or "") or message.name
@@ -343,49 +323,37 @@ class Context:
         self.event += 1
         self.unanswered_calls = max(0, self.unanswered_calls - 1)
         self.output_text = text
-        failed = _ERROR.search(text[:80]) is not None
-        self.symbols.append(f"{'X' if failed else 'O'}:{tool}")
-        self.log.append(Event("X" if failed else "O", call, _outcome(text), text))
-        statuses = {f"{tool}|{status}" for status in _STATUS.findall(text[:4000])}
-        self.output_words = word_set(text[:300]) | statuses | set(_KEYS.findall(text[:4000])[:60])
-        names = [word_set(name) for name in _NAMES.findall(text[:20_000])]
-        self.names_in_output = len(names)
-        self.names_mentioned = sum(bool(name) and name <= self.user_words for name in names)
-        mentioned = self.user_words & word_set(text[:3000])
-        self.words_mentioned = sum([len(word) > 3 for word in mentioned])
-        origin = self._origin("tool_result", text)
-        found = output_entries(tool, text, origin)
-        whole = len(found.entries) == 1 and found.entries[0].text == text.strip()
-        if not (failed and whole):  # a sentence that says what went wrong is no value
-            self._add(found.entries)
+        origin, said = self._origin("tool_result", text), self.user_words
+        read = self._once(text, lambda: Result(tool, text, origin, said), _size)
+        kind = "X" if read.failed else "O"
+        self.symbols.append(f"{kind}:{tool}")
+        self.log.append(Event(kind, call, read.outcome, text))
+        self.output_words = read.words
+        self.names_in_output = read.names
+        self.names_mentioned = read.names_mentioned
+        self.words_mentioned = read.words_mentioned
+        self._put(read.entries)
         if len(text) <= _TOLD_WITHIN:
             self._tell_time(text, origin)
-        self.seen.append(Seen(tool, text, found.entries))
-        self.objects.extend(
-            Objects(path, rows, record, origin) for path, rows, record in found.objects
-        )
+        self.seen.append(Seen(tool, text, read.found))
+        self.objects += read.objects
 
     def _origin(self, kind: SourceKind, text: str) -> Origin:
         return Origin(kind, self.length, self.event, text)
 
-    def _add(self, entries: Iterable[Entry]) -> None:
-        slots, every = self.slots, self.entries
-        parted = 0
+    def _once(self, text: str, read: Callable[[], T], size: Callable[[T], int] = lambda _: 1) -> T:
+        """What is read of a message, or was when it was first read."""
+        return read() if self.tape is None else self.tape.once(text, read, size)
+
+    def _add(self, text: str, read: Callable[[], Iterable[Entry]]) -> None:
+        self._put(self._once(text, lambda: with_parts(read()), len))
+
+    def _put(self, entries: list[Entry]) -> None:
+        slots = self.slots
         for entry in entries:
             slots[entry.slot].append(entry)
-            every.append(entry)
-            if type(entry.value) is str and parted < _MAX_PARTS:
-                for part in part_entries(entry):
-                    slots[part.slot].append(part)
-                    every.append(part)
-                    parted += 1
-
-    def _add_one(self, entry: Entry) -> None:
-        self._add((entry,))
+        self.entries += entries
 
 
-def _outcome(text: str) -> str:
-    """What came of a call, in short: an HTTP status and the name of an error, where there are."""
-    head = text[:2000]
-    code, fault = _CODE.search(head), _FAULT.search(head)
-    return f"{code.group(1) if code else ''} {fault.group(1) if fault else ''}"
+def _size(result: Result) -> int:
+    return len(result.entries) + len(result.found)

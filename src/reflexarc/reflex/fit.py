@@ -1,7 +1,7 @@
 """Fits a predictor to recorded sessions: sources and vocabulary first, then the two forests."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,11 +30,12 @@ from reflexarc.reflex.history import HistoryFeatures, VocabularyLearner
 from reflexarc.reflex.identity import offered_tools
 from reflexarc.reflex.predictor import Predictor, filling_order
 from reflexarc.reflex.private import Private
-from reflexarc.reflex.replay import replay
+from reflexarc.reflex.replay import Replay, replay
 from reflexarc.reflex.schema_choices import common_choices, common_examples, parameter_names
 from reflexarc.reflex.slot_index import SlotIndex
 from reflexarc.reflex.source_learning import SourceLearner
 from reflexarc.reflex.sources import Argument, Sources
+from reflexarc.reflex.telling import dense_rows, telling_columns
 from reflexarc.reflex.trail import OPEN, MoveLearner
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Item, Session, ToolCall
@@ -45,6 +46,9 @@ MAX_ITEMS = 30_000
 """Items a predictor is trained on; of more, a random share (memory: about 6 kB an item). What
 stands where, and which words occur, is still counted over all of them."""
 _FEW_CLASSES = 20
+_TOOL_TREES: dict[str, Any] = {**HISTORY_TREES, "objective": "multiclass", "learning_rate": 0.105}
+_TOOL_ROUNDS = 60
+"""Of up to 20 classes, each of which grows a tree a round."""
 _ARGUMENT_TREES: dict[str, Any] = {
     "objective": "binary",
     "num_leaves": 16,
@@ -87,14 +91,15 @@ def fit_predictors(
     left_out: Sequence[Collection[str]],
     thinking: Collection[str],
     private: Private,
-    reading: Callable[[Session], Iterator[tuple[Context, Item]]] = replay,
+    reading: Replay = replay,
+    again: Replay = replay,
     at_once: int = MAX_ITEMS,
 ) -> Iterator[Learned]:
     """A predictor for each collection of tasks that it leaves out. They share most sessions: each
     is counted once, and read once more to make rows for all of them, or for as many at a time as
     have `at_once` items together. `reading` replays a session, and is asked for each once, in
-    order, before the first predictor is there. Raises LearnError where no tool was called often
-    enough."""
+    order, before the first predictor is there; `again` replays it for rows. Raises LearnError
+    where no tool was called often enough."""
     fits = [
         _Fit([session for session in sessions if session.task not in out], thinking, private)
         for out in left_out
@@ -126,7 +131,7 @@ def fit_predictors(
             reads = [fits[at] for at in group if at in here]
             for fit in reads:
                 fit.begin(session)
-            for context, item in replay(session) if reads else ():
+            for context, item in again(session) if reads else ():
                 call = _called(item, thinking)
                 for fit in reads:
                     fit.add(context, call, session.task, ends=item.is_last)
@@ -338,12 +343,15 @@ class _Rows:
 
     def tool_forest(self) -> Forest:
         count = len(self._class) + 1
-        parameters = {**HISTORY_TREES, "objective": "multiclass", "num_class": count}
-        rounds = 80 if count <= _FEW_CLASSES else 40
-        vectors = np.zeros((len(self._vectors), self.features.width), dtype=np.float32)
-        for row, (places, values) in zip(vectors, self._vectors, strict=True):
-            row[places] = values
-        return train(vectors, np.array(self._classes), parameters, rounds)
+        parameters = {**_TOOL_TREES, "num_class": count}
+        rounds = _TOOL_ROUNDS if count <= _FEW_CLASSES else _TOOL_ROUNDS // 2
+        classes, width = np.array(self._classes), self.features.width
+        columns = telling_columns(
+            self._vectors, classes, width,
+            always=self.features.dense, least=HISTORY_TREES["min_data_in_leaf"],
+        )  # fmt: skip
+        vectors = dense_rows(self._vectors, columns, width)
+        return train(vectors, classes, parameters, rounds).over(columns, width)
 
     def argument_forest(self) -> Forest:
         if not self._matrices:

@@ -15,6 +15,7 @@ def fork(context: Context) -> Context:
         setattr(other, name, _copied(value))
     # Rankings are worked out as they are asked for, in the context they were made for.
     other.ranked = other.remembered = None
+    other.tape = None
     other.memo = copy(context.memo)
     other.memo.said = set(context.memo.said)
     return other

@@ -134,8 +134,9 @@ class HistoryFeatures:
             )
             for name in vocabulary.tools
         )
-        self._dense = _LAGS + len(_RECENT) + 3 * len(self._tools)
-        offset = self._dense
+        self.dense = _LAGS + len(_RECENT) + 3 * len(self._tools)
+        # So many columns come first that are no words.
+        offset = self.dense
         self._columns: list[dict[str, int]] = []
         for words in vocabulary.words:
             self._columns.append({word: offset + at for at, word in enumerate(words)})

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.reflex.batches import Batch, batch_of
-from reflexarc.reflex.confidence import confidence_features, whole_features
+from reflexarc.reflex.confidence import FEATURES, confidence_features, whole_features
 from reflexarc.reflex.context import Context
 from reflexarc.reflex.familiarity import Familiarity
 from reflexarc.reflex.identity import offered_tools
@@ -16,10 +16,17 @@ from reflexarc.reflex.partial import PartialItem, judge_item
 from reflexarc.reflex.predictor import Predictor, RankedCall, Ranking
 from reflexarc.reflex.recall import RecallLearner
 from reflexarc.reflex.recalling import remembered
-from reflexarc.reflex.replay import replay
+from reflexarc.reflex.replay import Replay, replay
 from reflexarc.reflex.scopes import ScopedAnswers, pool_name
 from reflexarc.reflex.trees import Forest
 from reflexarc.steps import Item, Session
+
+SURELY_A_MESSAGE = 0.8
+"""From this probability on, far above that at which no call is proposed, calls are only filled
+where one was recorded, to compare with. The confidence learns of such an item that nothing is
+called there: without these plain cases it tells less well how sure the others are."""
+
+_NOTHING_CALLED = np.zeros((1, len(FEATURES)), dtype=np.float32)
 
 
 class RecalledItem(msgspec.Struct):
@@ -50,9 +57,10 @@ class JudgedItem(msgspec.Struct):
 
     `tool` is the best call's, `call` the recorded one's, None where System 2 wrote a message.
     `exact`: the best call was made; `right`: and could be answered by itself. `opens`: no call of
-    its turn stands before it. `may_act` only where no result is out, and
-    only where the context is familiar from the tasks of other folds. `tool_probability` is that of
-    the likeliest tool. The ranking is that of a
+    its turn stands before it. `filled`: it was looked at for the confidence; where a message is
+    sure it was not: features are 0 and no call is right. `may_act` only where no result is out,
+    and only where the context is familiar from the tasks of other folds.
+    `tool_probability` is that of the likeliest tool. The ranking is that of a
     member that never saw the task; `recalled` is what the task's other sessions say."""
 
     task: str
@@ -62,6 +70,7 @@ class JudgedItem(msgspec.Struct):
     exact: bool
     right: bool
     opens: bool
+    filled: bool
     tool: str | None
     call: str | None
     may_act: bool
@@ -83,12 +92,15 @@ class Judging:
         writes: AbstractSet[str],
         *,
         parts: bool,
+        replay: Replay = replay,
     ) -> None:
+        """`replay` replays the sessions that are judged."""
         self._memory = memory
         self._thinking = thinking
         self._reads = reads
         self._writes = writes
         self._parts = parts
+        self._replay = replay
 
     def items(
         self,
@@ -102,18 +114,20 @@ class Judging:
         batches end."""
         for number, session in sessions:
             offered = {tool.name for tool in offered_tools(session)}
-            for context, item in replay(session):
+            for context, item in self._replay(session):
                 ranking = predictor.rank(context, offered)
                 answers = item.answers(self._thinking)
                 # Nothing is proposed there, but what it looks like teaches the confidence.
                 asked = not ranking.is_message
-                best = ranking.calls[0] if ranking.calls else None
+                filled = ranking.message_probability < SURELY_A_MESSAGE
+                calls = ranking.calls if filled or answers else ()
+                best = calls[0] if calls else None
                 exact = best is not None and best.key in answers
                 familiar = familiarity.fault(context) is None
                 partial = judge_item(predictor, context, ranking, item, self._thinking, self._reads)
                 if partial is not None:
                     partial.may_act &= familiar
-                batch = None if best is None else batch_of(
+                batch = None if best is None or not asked else batch_of(
                     predictor, ends, context, ranking, offered
                 )  # fmt: skip
                 found = self._memory.find(context, number)
@@ -122,15 +136,16 @@ class Judging:
                     task=session.task,
                     session=number,
                     fold=fold,
-                    features=confidence_features(context, ranking),
+                    features=confidence_features(context, ranking) if filled else _NOTHING_CALLED,
                     exact=exact,
-                    right=exact and self._alone(item),
+                    right=filled and exact and self._alone(item),
                     opens=not item.position,
+                    filled=filled,
                     tool=None if best is None else best.name,
                     call=item.calls[0].name if answers else None,
                     may_act=asked and best is not None and familiar
                     and self._may_act(context, (best,)),
-                    tool_probability=ranking.tool_probability,
+                    tool_probability=ranking.tool_probability if filled else 0.0,
                     partial=partial,
                     recalled=self._recalled(predictor, context, recalled, item, offered, familiar),
                     batch=self._batch(context, ranking, batch, item, familiar),

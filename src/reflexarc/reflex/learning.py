@@ -30,7 +30,7 @@ from reflexarc.reflex.reach import reaches
 from reflexarc.reflex.recall import RecallLearner
 from reflexarc.reflex.reflex import Reflex, task_hash
 from reflexarc.reflex.repeat import repeats
-from reflexarc.reflex.replay import replay
+from reflexarc.reflex.replay import Replay, Replays, replay
 from reflexarc.reflex.scopes import certify_scopes
 from reflexarc.reflex.sensitive import MIN_TASKS
 from reflexarc.reflex.spending import attempt_delta
@@ -112,17 +112,20 @@ def _learned(
     folds = _folds(tasks)
     say("reading what was said and called", 0.0)
     contexts = FamiliarityLearner(MEMBERS)
-    private = Private(sessions, lambda session: _read(session, contexts, folds))
+    replays = Replays()
+    private = Private(sessions, lambda session: _read(session, replays, contexts, folds))
     found = _nameable(tool_effects(sessions, effects), private)
     thinking = {name for name, (effect, _) in found.items() if effect == "think"}
     reads = {name for name, (effect, _) in found.items() if effect == "read"}
     writes = {name for name, (effect, _) in found.items() if effect == "write"}
     familiar = [contexts.learned(fold) for fold in range(MEMBERS)]
     memory = RecallLearner()
-    judging = Judging(memory, thinking, reads, writes, parts=parts)
+    judging = Judging(memory, thinking, reads, writes, parts=parts, replay=replays)
     numbered = list(enumerate(sessions))
     left_out = [{task for task in tasks if folds[task] == fold} for fold in range(MEMBERS)]
-    fitted = fit_predictors(sessions, left_out, thinking, private, _remembering(memory, thinking))
+    fitted = fit_predictors(
+        sessions, left_out, thinking, private, _remembering(memory, thinking, replays), replays
+    )
     predictors: list[Predictor] = []
     ends: list[Forest | None] = []
     judged: list[JudgedItem] = []
@@ -248,26 +251,24 @@ def _folds(tasks: Sequence[str]) -> dict[str, int]:
     return {tasks[int(at)]: place % MEMBERS for place, at in enumerate(order)}
 
 
-def _read(session: Session, learner: FamiliarityLearner, folds: Mapping[str, int]) -> Context:
+def _read(
+    session: Session, replays: Replays, learner: FamiliarityLearner, folds: Mapping[str, int]
+) -> Context:
     """The context of a whole session; `learner` sees what it looks like at each item."""
-    marks: list[int] = []
-    context = Context()
-    for context, _ in replay(session):
-        marks.append(len(context.seen))
+    context = replays.context(session)
+    marks = [len(context.seen) for _ in replay(session, context)]
     learner.observe(context, marks, session.task, folds[session.task])
     context.extend(session.messages[context.length :])
     return context
 
 
-def _remembering(
-    memory: RecallLearner, thinking: Collection[str]
-) -> Callable[[Session], Iterator[tuple[Context, Item]]]:
+def _remembering(memory: RecallLearner, thinking: Collection[str], replays: Replay) -> Replay:
     """Replays session after session, and remembers what was done in each situation."""
     numbers = count()
 
     def reading(session: Session) -> Iterator[tuple[Context, Item]]:
         number = next(numbers)
-        for context, item in replay(session):
+        for context, item in replays(session):
             memory.observe(context, item.calls if item.answers(thinking) else (), number)
             yield context, item
 

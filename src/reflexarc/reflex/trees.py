@@ -94,6 +94,14 @@ class Forest:
             n_outputs=n_outputs,
         )
 
+    def over(self, columns: NDArray[np.intp], n_features: int) -> "Forest":
+        """The same trees over rows of `n_features`, of which they read these columns in place of
+        the first, the second and so on."""
+        return Forest(
+            columns[self._feature], self._threshold, self._leaf,
+            n_features=n_features, n_outputs=self.n_outputs,
+        )  # fmt: skip
+
     def raw(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
         """Sums of leaf values, shape (n, n_outputs), of rows x, shape (n, n_features), float32.
 
