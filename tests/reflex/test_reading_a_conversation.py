@@ -124,3 +124,20 @@ def test_values_are_copied_in_the_kind_the_argument_takes() -> None:
     assert coerce("²", "integer") == (False, None)
     assert coerce(True, "integer") == (False, None)
     assert coerce("true", "boolean") == (True, True)
+
+
+def test_a_prompt_read_again_is_of_its_own_conversation() -> None:
+    """What a prompt says is worked out once; where it stands is each conversation's own."""
+    prompt = Message("system", 'Today is 2026-03-04. store: "North"\nregion: east')
+    contexts = [Context(), Context()]
+    contexts[1].extend([Message("system", "Be brief.")])
+    for context in contexts:
+        context.extend([prompt])
+    first, second = (
+        [entry for entry in context.entries if entry.slot.startswith("sys:")]
+        for context in contexts
+    )
+    assert [(one.slot, one.value) for one in first] == [(one.slot, one.value) for one in second]
+    assert {one.origin.message for one in first} == {0}
+    assert {one.origin.message for one in second} == {1}
+    assert contexts[0].prompt_lines == contexts[1].prompt_lines[-len(contexts[0].prompt_lines) :]

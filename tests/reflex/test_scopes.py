@@ -10,6 +10,8 @@ from reflexarc.reflex.certificate import Certificate
 from reflexarc.reflex.claims import CertificateClass
 from reflexarc.reflex.per_task import acting
 from reflexarc.reflex.scopes import (
+    EFFECTS,
+    ORIGINS,
     RECALLED,
     Acting,
     Granted,
@@ -100,10 +102,6 @@ def test_origins_and_effects_never_share_a_certificate() -> None:
             assert one.unit == "session"
         else:
             assert one == before[key]
-
-
-ORIGINS: tuple[Origin, ...] = ("new", "recalled")
-EFFECTS: tuple[Acting, ...] = ("read", "write")
 
 
 def pairs() -> Iterable[tuple[Origin, Acting]]:

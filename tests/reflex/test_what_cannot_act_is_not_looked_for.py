@@ -77,7 +77,7 @@ def test_without_a_certificate_no_call_is_looked_for() -> None:
         raise AssertionError("calls were looked for")
 
     watched = Ranking(filled, ranking.classes, ranking.probabilities, ranking.message_probability)
-    decision = thin.judge(context, watched, parcels.TOOLS, proposing=False)
+    decision = thin.judge(context, watched, parcels.TOOLS, max_error=1.0, proposing=False)
     assert (decision.action, decision.reason) == ("escalate", "no_certificate")
     with pytest.raises(AssertionError, match="looked for"):
         thin.judge(context, watched, parcels.TOOLS)

@@ -17,4 +17,5 @@ from reflexarc.provenance.said import said_entries as said_entries
 from reflexarc.provenance.spans import assistant_entries as assistant_entries
 from reflexarc.provenance.spans import system_entries as system_entries
 from reflexarc.provenance.spans import user_entries as user_entries
+from reflexarc.provenance.times import told_by_prompt as told_by_prompt
 from reflexarc.provenance.times import told_now as told_now

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 
 from reflexarc.provenance.entries import Entry, Origin
 from reflexarc.provenance.runs import labelled, placed
@@ -96,17 +97,19 @@ def assistant_entries(text: str, origin: Origin, year: str) -> Iterator[Entry]:
 
 def system_entries(text: str, origin: Origin) -> Iterator[Entry]:
     """Names a system prompt defines: `key: value` lines, quoted terms, ids. Not its prose."""
-    text = text[:_MAX_SYSTEM_CHARS]
-    for position, match in enumerate(_NAMED.finditer(text)):
-        if position >= _MAX_TOKENS:
-            break
-        yield Entry(
-            f"sys:{match.group(1).strip().lower()}", match.group(2).strip(), origin, position
-        )
-    for position, match in enumerate(_QUOTED.finditer(text)):
-        if position >= _MAX_TOKENS:
-            break
-        yield Entry("sys:quoted", match.group(1), origin, position)
+    for slot, value, position in _defined(text[:_MAX_SYSTEM_CHARS]):
+        yield Entry(slot, value, origin, position)
+
+
+@lru_cache(maxsize=32)  # of what every conversation begins with
+def _defined(text: str) -> tuple[tuple[str, str, int], ...]:
+    """(slot, value, position) of each name."""
+    named = islice(enumerate(_NAMED.finditer(text)), _MAX_TOKENS)
+    quoted = islice(enumerate(_QUOTED.finditer(text)), _MAX_TOKENS)
+    return (
+        *((f"sys:{one.group(1).strip().lower()}", one.group(2).strip(), at) for at, one in named),
+        *(("sys:quoted", one.group(1), at) for at, one in quoted),
+    )
 
 
 def _dates(text: str, origin: Origin, year: str, slot: str) -> Iterator[Entry]:

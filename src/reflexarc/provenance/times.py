@@ -8,6 +8,7 @@ so that what an agent takes it for (the Friday before or after, the end of the d
 import re
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 _MAX_CHARS = 20_000
@@ -95,6 +96,9 @@ def told_now(text: str) -> datetime | None:
         if found is not None:
             return datetime.combine(found, time())
     return None
+
+
+told_by_prompt = lru_cache(maxsize=32)(told_now)  # what every conversation begins with
 
 
 def meant_times(text: str, now: datetime | None, year: str) -> Iterator[Meant]:

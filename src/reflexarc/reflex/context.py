@@ -20,6 +20,7 @@ from reflexarc.provenance import (
     now_entries,
     said_entries,
     system_entries,
+    told_by_prompt,
     told_now,
     user_entries,
 )
@@ -209,7 +210,7 @@ class Context:
         self._year = latest_year(text, self._year)
         origin = self._origin("system_prompt", text)
         self._add(text, lambda: system_entries(text, origin))
-        self._tell_time(text, origin)
+        self._tell_time(text, origin, told_by_prompt)
 
     def _user(self, text: str) -> None:
         self.event += 1
@@ -233,9 +234,11 @@ class Context:
         now = self._now
         self._add(text, lambda: said_entries(text, origin, now, year))
 
-    def _tell_time(self, text: str, origin: Origin) -> None:
+    def _tell_time(
+        self, text: str, origin: Origin, told: Callable[[str], datetime | None] = told_now
+    ) -> None:
         """What time a prompt, a user or a short result says it is; the last one counts."""
-        now = self._once(text, lambda: told_now(text))
+        now = self._once(text, lambda: told(text))
         if now is not None:
             self._now = now
             self._add(text, lambda: now_entries(now, origin))

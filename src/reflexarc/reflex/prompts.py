@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import xxhash
 
@@ -13,12 +14,17 @@ _VARIABLE = re.compile(
     r"|\d{5,}"  # ids
 )
 _MAY_VARY = re.compile(r"[\d@]")
+_KEPT_CHARS = 50_000
 
 
 def prompt_lines(role: str, text: str) -> tuple[str, ...]:
     """The normalised lines of a system message, hashed, its role first: dates, times, ids of five
     digits or more, e-mail addresses and UUIDs set aside, white space folded. Other numbers stay:
     "at most 5 orders" is not "at most 0 orders"."""
+    return _read_often(role, text) if len(text) <= _KEPT_CHARS else _read(role, text)
+
+
+def _read(role: str, text: str) -> tuple[str, ...]:
     lines = [role]
     for line in text.splitlines():
         # Nothing of `_VARIABLE` goes over the end of a line, or is found in one without these.
@@ -27,6 +33,9 @@ def prompt_lines(role: str, text: str) -> tuple[str, ...]:
     return tuple(
         xxhash.xxh3_64_hexdigest(line.encode("utf-8", "surrogatepass")) for line in lines if line
     )
+
+
+_read_often = lru_cache(maxsize=32)(_read)  # of what every conversation begins with
 
 
 def lines_hash(lines: Iterable[str]) -> str:

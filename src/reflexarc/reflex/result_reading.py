@@ -74,7 +74,9 @@ def with_parts(entries: Iterable[Entry]) -> list[Entry]:
     for entry in entries:
         entry.slot = intern(entry.slot)  # few names of many entries: half of what they take
         every.append(entry)
-        if type(entry.value) is str and parted < _MAX_PARTS:
+        value = entry.value
+        # Words and numbers are one part each: they have no parts of their own.
+        if type(value) is str and parted < _MAX_PARTS and not value.isalnum():
             for part in part_entries(entry):
                 part.slot = intern(part.slot)
                 every.append(part)

@@ -41,6 +41,8 @@ from reflexarc.reflex.spending import attempt_delta
 
 Origin = Literal["new", "recalled"]
 Acting = Literal["read", "write"]
+ORIGINS: tuple[Origin, ...] = ("new", "recalled")
+EFFECTS: tuple[Acting, ...] = ("read", "write")
 
 RECALLED = "recalled"
 """The scope of all recalled answers together."""
@@ -172,18 +174,29 @@ class Granted:
         for scope, held in self._by_scope.items():
             granted = [one for one in held if one.granted]
             self._by_scope[scope] = sorted(granted, key=lambda one: -one.max_error)
+        self._tightest = {
+            (origin, effect): min(found)
+            for origin in ORIGINS
+            for effect in EFFECTS
+            if (found := self._levels(parent_scope(origin, effect)))
+        }
         pool = parent_scope("recalled", "write")
         self._together = RECALLED in self._by_scope and any(
             held and scope.split(":", 1)[0] == pool for scope, held in self._by_scope.items()
         )
 
+    def _levels(self, pool: str) -> list[float]:
+        """The errors certified in a pool or for a tool of it."""
+        return [
+            one.max_error
+            for scope, held in self._by_scope.items()
+            if scope.split(":", 1)[0] == pool
+            for one in held
+        ]
+
     def any(self, origin: Origin, effect: Acting, max_error: float) -> bool:
         """Whether any answer of this origin and effect is certified within `max_error`."""
-        pool = parent_scope(origin, effect)
-        return any(
-            scope.split(":", 1)[0] == pool and self.within(scope, max_error) is not None
-            for scope in self._by_scope
-        )
+        return self._tightest.get((origin, effect), math.inf) <= max_error
 
     def scope(self, origin: Origin, effect: Acting, tool: str) -> str:
         """The scope of such an answer."""
@@ -217,10 +230,8 @@ def scopes_apart(
     """(scope, its answers) of every scope that has answers, and of ALWAYS: pools, each before its
     tools."""
     found: list[tuple[str, ScopedAnswers]] = []
-    origins: tuple[Origin, ...] = ("new", "recalled")
-    effects: tuple[Acting, ...] = ("read", "write")
-    for origin in origins:
-        for effect in effects:
+    for origin in ORIGINS:
+        for effect in EFFECTS:
             pool = judged.part(
                 (judged.recalled == (origin == "recalled")) & (judged.write == (effect == "write"))
             )
