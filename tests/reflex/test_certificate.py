@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from reflexarc.reflex.answers import Test
 from reflexarc.reflex.certificate import Certificate, certify
-from reflexarc.reflex.claims import answers_test
-from reflexarc.reflex.clustered import binomial_upper
+from reflexarc.reflex.clustered import binomial_upper, clustered_test
 from reflexarc.reflex.simulate import (
     Law,
     Trials,
@@ -52,15 +51,12 @@ def test_seven_errors_in_330_answers_of_60_tasks_certify_ten_percent(seed: int) 
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_160_clean_answers_of_60_tasks_certify_five_percent_and_lack_tasks_for_two(
-    seed: int,
-) -> None:
-    score, wrong, task = sample(160, 0, 60, seed)
-    found = certify(score, wrong, task)
+def test_160_clean_answers_of_60_tasks_certify_five_percent_and_nearly_two(seed: int) -> None:
+    found = certify(*sample(160, 0, 60, seed))
     assert at(found, 0.05).granted
     assert at(found, 0.05).n == 160
     assert not at(found, 0.02).granted
-    assert 114 - len(np.unique(task)) <= at(found, 0.02).missing_tasks < 114
+    assert 0 < at(found, 0.02).missing <= 60
 
 
 def test_the_same_errors_heaped_in_one_task_certify_less_than_spread_out() -> None:
@@ -92,14 +88,13 @@ def test_nothing_is_certified_where_scores_say_nothing_and_errors_abound() -> No
 
 def test_what_is_missing_is_enough_when_it_comes() -> None:
     score, wrong, task = sample(160, 0, 60)
-    lacking = at(certify(score, wrong, task), 0.02)
-    missing, each = lacking.missing, lacking.missing // lacking.missing_tasks
+    missing = at(certify(score, wrong, task), 0.02).missing
     more = np.full(missing, 2.0)
     certificate = at(
         certify(
             np.concatenate([score, more]),
             np.concatenate([wrong, np.zeros(missing, np.bool_)]),
-            np.concatenate([task, 1000 + np.arange(missing) // each]),
+            np.concatenate([task, 1000 + np.arange(missing) // 3]),
         ),
         0.02,
     )
@@ -207,14 +202,14 @@ def tolerated(repetitions: int) -> float:
 
 @pytest.mark.parametrize("icc", [0.0, 0.5])
 def test_the_promise_is_kept_where_error_rises_as_confidence_falls(icc: float) -> None:
-    found = trials(answers_test, rising, tasks=120, answers=4.0, icc=icc)
+    found = trials(clustered_test, rising, tasks=120, answers=4.0, icc=icc)
     assert found.violated <= tolerated(REPETITIONS)
     assert found.certified > 0.3  # and not by certifying nothing
 
 
 @pytest.mark.parametrize("icc", [0.0, 0.5])
 def test_scores_that_mislead_about_where_to_begin_do_not_break_the_promise(icc: float) -> None:
-    found = trials(answers_test, just_above, icc=icc, calibrated=True)
+    found = trials(clustered_test, just_above, icc=icc, calibrated=True)
     assert found.violated <= tolerated(REPETITIONS)
 
 
@@ -244,14 +239,14 @@ def test_a_bound_that_takes_answers_for_independent_breaks_the_promise_where_the
 
 def test_betting_over_tasks_keeps_the_promise_and_certifies_less() -> None:
     assert trials(betting_over_tasks).violated <= tolerated(REPETITIONS)
-    ours = trials(answers_test, rising, tasks=120, icc=0.1, repetitions=40)
+    ours = trials(clustered_test, rising, tasks=120, icc=0.1, repetitions=40)
     betting = trials(betting_over_tasks, rising, tasks=120, icc=0.1, repetitions=40)
     assert betting.coverage < ours.coverage / 2
 
 
 def test_clustering_costs_less_than_a_third_of_what_independence_would_certify() -> None:
     independent = trials(independent_errors, rising, tasks=120, icc=0.0, repetitions=60)
-    ours = trials(answers_test, rising, tasks=120, icc=0.0, repetitions=60)
+    ours = trials(clustered_test, rising, tasks=120, icc=0.0, repetitions=60)
     assert ours.coverage > independent.coverage * 2 / 3
 
 

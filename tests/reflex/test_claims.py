@@ -42,10 +42,6 @@ def exact(answers: ScopedAnswers, alpha: float, *, attempt: int = 0) -> Certific
     return one
 
 
-def modelled(answers: ScopedAnswers) -> Certificate:
-    return certify(answers.score, answers.wrong, answers.task, alphas=(0.05,))[0]
-
-
 @pytest.mark.parametrize(("tasks", "alpha"), [(45, 0.05), (114, 0.02), (22, 0.10)])
 @pytest.mark.parametrize("each", [1, 7])
 def test_so_many_clean_tasks_give_a_level_and_one_less_does_not(
@@ -67,18 +63,10 @@ def test_the_exact_class_counts_tasks_however_wrong_they_are() -> None:
 
 
 def test_more_answers_of_the_same_tasks_help_the_model_based_class_alone() -> None:
-    few, many = reads(40, 1, 2), reads(40, 6, 2)
+    few, many = reads(40, 1), reads(40, 6)
     assert exact(few, 0.05).bound == exact(many, 0.05).bound
-    assert modelled(many).bound < 0.6 * modelled(few).bound
-
-
-@pytest.mark.parametrize("each", [1, 7, 200])
-def test_the_model_based_class_is_never_surer_than_clean_tasks_would_be(each: int) -> None:
-    """Errors of a task may come all together; answers without end then say no more than tasks."""
-    assert not modelled(reads(44, each)).granted
-    assert modelled(reads(44, each)).missing_tasks == 1
-    assert modelled(reads(44, each)).bound == pytest.approx(binomial_upper(0, 44, 0.1), abs=1e-4)
-    assert modelled(reads(45, each)).granted
+    model = [certify(a.score, a.wrong, a.task, alphas=(0.05,))[0].bound for a in (few, many)]
+    assert model[1] < 0.6 * model[0]
 
 
 def test_every_certificate_says_its_class_and_keeps_within_its_level() -> None:

@@ -130,6 +130,17 @@ def test_errors_that_fill_their_tasks_speak_for_correlation() -> None:
     assert correlation_under(np.full(60, 6), errors, 24 / 360) == clustered.MAX_CORRELATION
 
 
+def test_of_a_single_error_nothing_is_seen_of_correlation() -> None:
+    """38 tasks of three answers: an error in one of them is no proof that errors keep apart."""
+    sizes, errors = np.full(38, 3), np.zeros(38, np.int64)
+    errors[0] = 1
+    for p in (0.02, 0.05, 0.2):
+        assert correlation_under(sizes, errors, p) == clustered.MAX_CORRELATION
+    assert clustered_bound(sizes, errors, 0.1) > 0.05
+    errors[1] = 1
+    assert correlation_under(sizes, errors, 0.02) < clustered.MAX_CORRELATION
+
+
 def test_tasks_of_one_answer_each_have_no_correlation() -> None:
     assert correlation_under(np.ones(50, np.int64), np.zeros(50, np.int64), 0.05) == 0.0
 

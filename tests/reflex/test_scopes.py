@@ -62,7 +62,7 @@ def names(judged: ScopedAnswers) -> list[str]:
 
 
 def test_thin_data_are_pooled_and_rich_tools_stand_alone() -> None:
-    assert names(drawn(50, 6)) == ["reads", "writes:change"]
+    assert names(drawn(60, 6)) == ["reads", "writes:change"]
     rich = names(drawn(600, 10))
     assert rich[0] == "reads"
     assert {"reads:find", "reads:read"} & set(rich)

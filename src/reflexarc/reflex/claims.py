@@ -1,10 +1,7 @@
 """The two classes of certificates: what each claims, its test, its bound, what it lacks.
 
 *model-based*, unit one answer: of the answers that act, at most so many are wrong. Errors of one
-task follow a beta-binomial law (`clustered.py`); sharp, and as right as that law. However many
-answers a task gives, it is never surer than the exact class would be had no task seen a wrong act:
-where all errors of a task come together, tasks are all there is to count, and no law that few tasks
-suggest can rule that out.
+task follow a beta-binomial law (`clustered.py`); sharp, and as right as that law.
 
 *exact*, unit one task: of the tasks in which it acts, at most so many see a wrong act. How errors
 of one task hang together then does not matter, and the law of the count is binomial (Clopper &
@@ -63,16 +60,6 @@ def touched_bound(sizes: Counts, errors: Counts, delta: float) -> float:
     return binomial_upper(int(np.count_nonzero(errors)), len(sizes), delta)
 
 
-def answers_test(sizes: Counts, errors: Counts, alpha: float) -> float:
-    """The p-value of "more than alpha of the answers that act are wrong"."""
-    return max(clustered_test(sizes, errors, alpha), binomial_tail(0, len(sizes), alpha))
-
-
-def answers_bound(sizes: Counts, errors: Counts, delta: float) -> float:
-    """Upper bound of that share, with confidence 1 - delta; 1.0 of no answers."""
-    return max(clustered_bound(sizes, errors, delta), binomial_upper(0, len(sizes), delta))
-
-
 def claim_of(certificate_class: CertificateClass) -> Claim:
     """What belongs to this class. Raises ValueError for another name."""
     if certificate_class == "exact":
@@ -86,9 +73,7 @@ def _answers_promise(answers: Answers, n: int, alpha: float) -> float:
     wrong = round(float(answers.expected[n - 1]))
     if wrong >= alpha * n:
         return 1.0
-    sizes = answers.sizes(n)
-    likely = clustered_tail(wrong, sizes, alpha, LIKELY_CORRELATION)
-    return max(likely, binomial_tail(0, len(sizes), alpha))
+    return clustered_tail(wrong, answers.sizes(n), alpha, LIKELY_CORRELATION)
 
 
 def _tasks_promise(answers: Answers, n: int, alpha: float) -> float:
@@ -100,7 +85,7 @@ def _tasks_promise(answers: Answers, n: int, alpha: float) -> float:
 
 
 def _answers_lower(sizes: Counts, errors: Counts, delta: float) -> float:
-    return 1.0 - answers_bound(sizes, sizes - errors, delta)
+    return 1.0 - clustered_bound(sizes, sizes - errors, delta)
 
 
 def _tasks_lower(sizes: Counts, errors: Counts, delta: float) -> float:
@@ -115,8 +100,7 @@ def _answers_lacking(
 
     def passes(tasks: int) -> bool:
         more = np.append(sizes, np.full(tasks, usual))
-        clean = binomial_tail(0, len(more), alpha)
-        return max(clustered_tail(wrong, more, alpha, correlation), clean) <= delta
+        return clustered_tail(wrong, more, alpha, correlation) <= delta
 
     return passes
 
@@ -127,8 +111,8 @@ def _tasks_lacking(sizes: Counts, errors: Counts, alpha: float, delta: float, _:
 
 
 MODEL_BASED = Claim(
-    "model-based", "fixed sequence, beta-binomial over tasks", answers_test, _answers_promise,
-    answers_bound, _answers_lower, _answers_lacking,
+    "model-based", "fixed sequence, beta-binomial over tasks", clustered_test, _answers_promise,
+    clustered_bound, _answers_lower, _answers_lacking,
 )  # fmt: skip
 EXACT = Claim(
     "exact", "fixed sequence, Clopper-Pearson over tasks", touched_test, _tasks_promise,

@@ -104,10 +104,14 @@ def correlation_under(sizes: NDArray[np.int64], errors: NDArray[np.int64], p: fl
     That it is taken under the hypothesis tested, and not at the share seen, is what keeps tests of
     few tasks honest (a parametric bootstrap from the restricted estimate: Davison, Hinkley & Young,
     Biometrika 90, 2003): far fewer errors than p makes likely are a sign that errors come together.
-    Where there are none, that sign is as strong as it can be, and the answer is MAX_CORRELATION.
+    Where there are none, that sign is as strong as it can be. Where there is but one, it has no
+    other to come together with, and nothing was seen of correlation. The answer to both is
+    MAX_CORRELATION.
     """
     if not len(sizes) or int(sizes.max()) < 2:
         return 0.0
+    if int(errors.sum()) < 2:
+        return MAX_CORRELATION
     tables = _Rising(int(sizes.max()), p, _CORRELATIONS)
     kinds, counts = np.unique(sizes * (int(sizes.max()) + 1) + errors, return_counts=True)
     size, wrong = np.divmod(kinds, int(sizes.max()) + 1)
