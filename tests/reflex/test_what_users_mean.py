@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from reflexarc.provenance.mentions import mentions
-from reflexarc.provenance.times import meant_times, number_of, told_now
+from reflexarc.provenance.times import meant_times, number_of, told_by_prompt, told_now
 from reflexarc.reflex import Context
 from reflexarc.steps import Message
 
@@ -85,6 +85,14 @@ def test_impossible_times_are_none() -> None:
 )  # fmt: skip
 def test_a_text_tells_the_time(text: str, now: datetime | None) -> None:
     assert told_now(text) == now
+    assert told_by_prompt(text) == now
+
+
+def test_only_the_beginning_of_a_text_is_asked_what_time_it_is() -> None:
+    said = "Today is 2026-03-04."
+    for told in (told_now, told_by_prompt):
+        assert told("x " * 9_900 + said) == datetime(2026, 3, 4)
+        assert told("x " * 10_000 + said) is None
 
 
 def values(text: str, kind: str) -> list[object]:

@@ -1,17 +1,13 @@
 """From figures to a word: enable for reads, shadow only, do not enable; per tool and overall."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
+from reflexarc.lifecycle.advice import PROMISING_EXACT, Verdict
 from reflexarc.reflex import Card, Evaluation, Outcome
 from reflexarc.reflex.evaluation import level_name
 
-Verdict = Literal["enable for reads", "shadow only", "do not enable"]
-
-PROMISING_EXACT = 0.6
-"""Share of exact best guesses on held-out reads from which watching in shadow is worth it."""
 RESULTS_MIXED_UP = (
     "the recorded tool results do not belong to the calls they stand behind (their ids and names "
     "occur in their own session no more than in others): mend the log, nothing is certified from it"

@@ -217,7 +217,9 @@ class Decider:
         writes: Collection[str] = (),
         proposing: bool = False,
     ) -> Decision:
-        """The reflex's own, for a conversation in which it is System 2's turn."""
+        """The reflex's own, for a conversation in which it is System 2's turn. `proposing`: an
+        escalation carries the call that would have been made, which only who asked for decisions
+        alone gets to see."""
         if conversation.last_role not in ("user", "tool"):
             # An answer that System 2 is to go on with, or calls nobody has answered yet.
             return Decision("escalate", "field:messages")

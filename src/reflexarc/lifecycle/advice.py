@@ -6,7 +6,7 @@ from reflexarc.reflex.evaluation import Evaluation
 
 Verdict = Literal["enable for reads", "shadow only", "do not enable"]
 PROMISING_EXACT = 0.6
-"""Share of exact best guesses at reads from which looking on is worth going on with."""
+"""Share of exact best guesses at reads from which watching in shadow is worth it."""
 
 
 def verdict_on(evaluation: Evaluation, level: str, upper: float) -> tuple[Verdict, str]:

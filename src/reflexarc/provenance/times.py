@@ -82,8 +82,18 @@ class Meant(NamedTuple):
 
 
 def told_now(text: str) -> datetime | None:
-    """The time a text says it is ("today is 2024-05-15"); None where it does not."""
-    text = text[:_MAX_CHARS]
+    """The time a text says it is ("today is 2024-05-15"); None where it does not. Looked for in the
+    first 20,000 characters."""
+    return _told(text[:_MAX_CHARS])
+
+
+def told_by_prompt(text: str) -> datetime | None:
+    """The same, kept of the prompts last asked about: every conversation begins with one. At most
+    640,000 characters are kept."""
+    return _told_often(text[:_MAX_CHARS])
+
+
+def _told(text: str) -> datetime | None:
     match = _NOW.search(text)
     if match:
         year, month, day, hour, minute, second = (int(part or 0) for part in match.groups())
@@ -98,7 +108,7 @@ def told_now(text: str) -> datetime | None:
     return None
 
 
-told_by_prompt = lru_cache(maxsize=32)(told_now)  # what every conversation begins with
+_told_often = lru_cache(maxsize=32)(_told)
 
 
 def meant_times(text: str, now: datetime | None, year: str) -> Iterator[Meant]:

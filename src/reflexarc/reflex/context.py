@@ -42,7 +42,6 @@ _TOLD_WITHIN = 200
 _NONE: frozenset[str] = frozenset()
 T = TypeVar("T")
 
-
 _RECENT = 5
 
 

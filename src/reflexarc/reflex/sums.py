@@ -3,8 +3,8 @@
 An expression is a slot like any other: `sum: - |A|B` holds what is written of a value of slot A,
 " - " and a value of slot B, `sum: + |A` the sums of several values of slot A. So how often it hits
 is learned and ranked like the rest. Which of the values: those that what was said points at. Only
-sums, and differences of two; nothing is worked out. At most 16
-differences and 24 sums of up to six numbers.
+sums, and differences of two; nothing is worked out. At most 16 differences and 24 sums of up to six
+numbers.
 """
 
 import re
