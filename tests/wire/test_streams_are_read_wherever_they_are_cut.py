@@ -22,12 +22,12 @@ from reflexarc.wire.chat_assemble import (
     answer_from_stream,
     plain_bytes,
 )
-from reflexarc.wire.sse import DONE, SseSplitter, data_event
+from reflexarc.wire.sse import DONE, SseParser, data_event
 
 
 def _read(chunks: list[bytes]) -> list[bytes]:
-    splitter = SseSplitter()
-    return [event for chunk in chunks for event in splitter.feed(chunk)] + splitter.close()
+    parser = SseParser()
+    return [event.data for chunk in chunks for event in parser.feed(chunk)]
 
 
 def _cut(text: bytes, cuts: list[int]) -> list[bytes]:
@@ -66,10 +66,10 @@ def test_an_event_cut_short_is_dropped() -> None:
 
 
 def test_an_endless_event_ends_the_observation() -> None:
-    splitter = SseSplitter(max_event_bytes=100)
-    assert splitter.feed(b"data: " + b"x" * 200) == []
-    assert splitter.overflown
-    assert splitter.feed(b"\n\ndata: b\n\n") == []
+    parser = SseParser(max_event_bytes=100)
+    assert parser.feed(b"data: " + b"x" * 200) == []
+    assert parser.overflown
+    assert parser.feed(b"\n\ndata: b\n\n") == []
 
 
 def _delta(*calls: dict[str, Any], content: str | None = None, finish: str | None = None) -> Any:

@@ -6,7 +6,7 @@ import msgspec
 
 from reflexarc.store.records import StepEnded
 from reflexarc.wire.chat_answer import estimated_tokens
-from reflexarc.wire.sse import SseSplitter
+from reflexarc.wire.sse import SseParser
 
 _MOST = 2**53
 """Greater counts are nonsense, and more than a column holds."""
@@ -46,11 +46,10 @@ def _given(answer: bytes, content_type: str) -> dict[str, Any]:
         return {}
     if not content_type.lower().startswith("text/event-stream"):
         return _usage(answer)
-    splitter = SseSplitter()
     found: dict[str, Any] = {}
-    for payload in (*splitter.feed(answer), *splitter.close()):
-        if b'"usage"' in payload:
-            found = _usage(payload) or found
+    for event in SseParser().feed(answer):
+        if b'"usage"' in event.data:
+            found = _usage(event.data) or found
     return found
 
 

@@ -13,7 +13,7 @@ import msgspec
 from reflexarc.steps import ToolCall
 from reflexarc.steps.errors import MalformedError
 from reflexarc.wire.chat import call_from_text
-from reflexarc.wire.sse import SseSplitter
+from reflexarc.wire.sse import SseParser
 from reflexarc.wire.thinking import carries_thinking
 
 MAX_DECODED_BYTES = 64 * 1024 * 1024
@@ -102,12 +102,11 @@ def answer_from_completion(data: bytes) -> Answer:
 
 def answer_from_stream(data: bytes) -> Answer:
     """Reads a whole stream of `chat.completion.chunk` events."""
-    splitter = SseSplitter()
     building = _Building()
-    for payload in (*splitter.feed(data), *splitter.close()):
-        if payload.strip() == b"[DONE]":
+    for event in SseParser().feed(data):
+        if event.data.strip() == b"[DONE]":
             break
-        building.add(_object(_decode(payload)))
+        building.add(_object(_decode(event.data)))
     return building.answer()
 
 

@@ -54,6 +54,14 @@ def decode_strict(data: bytes, what: str = "body", max_depth: int = MAX_DEPTH) -
     return value
 
 
+def encode_json(value: Any) -> bytes:
+    """The text of a JSON value, compact, members in their order. Whole numbers of any size."""
+    try:
+        return msgspec.json.encode(value)
+    except (OverflowError, ValueError):  # more than 64 bits, half of a surrogate pair
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
 def split_object(data: bytes | msgspec.Raw, what: str = "body") -> dict[str, msgspec.Raw]:
     """The members of a JSON object, each value as its own bytes, unread.
 

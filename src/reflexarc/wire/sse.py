@@ -1,15 +1,24 @@
-"""Server-sent events: framing of our own streams, and a splitter for observing others'.
+"""Server-sent events: framing of our own streams, and one incremental parser for others'.
 
 Lines end in LF, CRLF or CR only (U+0085 and U+2028 are content); `data:` may lack the space;
 comments are legal keep-alives; a UTF-8 character may be split over chunks.
 """
 
 import re
+from typing import NamedTuple
 
 DONE = b"data: [DONE]\n\n"
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 
 _line_end = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+class SseEvent(NamedTuple):
+    """`name` is that of its `event:` line, empty without one."""
+
+    name: bytes
+    data: bytes
 
 
 def data_event(payload: bytes) -> bytes:
@@ -17,63 +26,80 @@ def data_event(payload: bytes) -> bytes:
     return b"data: " + payload + b"\n\n"
 
 
-class SseSplitter:
-    """Feeds on chunks cut anywhere; gives the data of each complete event.
+def named_event(name: bytes, payload: bytes) -> bytes:
+    """The same with a name."""
+    return b"event: " + name + b"\ndata: " + payload + b"\n\n"
 
-    An event longer than `MAX_EVENT_BYTES` ends the observation: `overflown` is set and nothing
-    more comes out.
+
+def comment(text: str) -> bytes:
+    """A comment; `text` must be one line."""
+    return b": " + text.encode() + b"\n\n"
+
+
+class SseParser:
+    """Feeds on chunks cut anywhere; gives each complete event. Every byte is looked at once.
+
+    An event longer than `max_event_bytes` ends the reading: `overflown` is set and nothing more
+    comes out. What has no blank line after it at the end was cut short, and is none.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self.overflown = False
         self._max_event_bytes = max_event_bytes
-        self._rest: bytes = b""
+        self._line: list[bytes] = []
         self._data: list[bytes] = []
+        self._name: bytes = b""
         self._held = 0
+        self._start: bytes = b""
         self._at_start = True
+        self._after_cr = False
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Data of the events that this chunk completes."""
-        if self.overflown:
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """The events that this chunk completes."""
+        if self.overflown or not chunk:
             return []
-        text = self._rest + chunk
-        if self._at_start and text:
-            if len(text) < 3 and b"\xef\xbb\xbf".startswith(text):
-                self._rest = text
+        if self._at_start:
+            self._start += chunk
+            if len(self._start) < len(_BOM) and _BOM.startswith(self._start):
                 return []
-            text = text.removeprefix(b"\xef\xbb\xbf")
             self._at_start = False
-        events: list[bytes] = []
-        position = 0
-        for end in _line_end.finditer(text):
-            # A CR at the very end may be half of a CRLF: wait for the next byte.
-            if end.group() == b"\r" and end.end() == len(text):
-                break
-            self._line(text[position : end.start()], events)
+            chunk = self._start.removeprefix(_BOM)
+        events: list[SseEvent] = []
+        position = 1 if self._after_cr and chunk.startswith(b"\n") else 0
+        for end in _line_end.finditer(chunk, position):
+            line = chunk[position : end.start()]
+            if self._line:
+                self._line.append(line)
+                line = b"".join(self._line)
+                self._line.clear()
             position = end.end()
-        self._rest = text[position:]
-        if len(self._rest) + self._held > self._max_event_bytes:
+            if line:
+                self._field(line)
+            else:
+                self._dispatch(events)
+            if self._held > self._max_event_bytes:
+                break
+        if position < len(chunk):
+            self._line.append(chunk[position:])
+            self._held += len(chunk) - position
+        # A CR ends its line at once; a LF right after it belongs to it.
+        self._after_cr = chunk.endswith(b"\r")
+        if self._held > self._max_event_bytes:
             self.overflown = True
-            self._rest, self._data = b"", []
+            self._line, self._data = [], []
         return events
 
-    def close(self) -> list[bytes]:
-        """Data of a last event that a lone CR ended; an event cut short is dropped, as browsers
-        do."""
-        events: list[bytes] = []
-        if self._rest.endswith(b"\r"):
-            self._line(self._rest[:-1], events)
-        self._rest = b""
-        return events
-
-    def _line(self, line: bytes, events: list[bytes]) -> None:
-        if not line:
-            if self._data:
-                events.append(b"\n".join(self._data))
-            self._data, self._held = [], 0
-        elif line.startswith(b"data:"):
-            value = line[5:].removeprefix(b" ")
-            self._data.append(value)
-            self._held += len(value)
+    def _field(self, line: bytes) -> None:
+        self._held += len(line)
+        if line.startswith(b"data:"):
+            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+        elif line.startswith(b"event:"):
+            self._name = line[6:].removeprefix(b" ")
         elif line == b"data":
             self._data.append(b"")
+
+    def _dispatch(self, events: list[SseEvent]) -> None:
+        if self._data:
+            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+            events.append(SseEvent(self._name, data))
+        self._data, self._name, self._held = [], b"", 0

@@ -8,7 +8,7 @@ import msgspec
 
 from reflexarc.steps.errors import InputError, UpstreamError
 from reflexarc.upstream.embedded.constrain import PROBE_OPENING, exactly, probe_schema
-from reflexarc.wire.sse import SseSplitter
+from reflexarc.wire.sse import SseParser
 
 CHAT_SLOT = 0
 """Conversations use this slot, whose cache holds the last one's prefix. Others score."""
@@ -139,10 +139,10 @@ class Llama:
         async with self._asked(body) as response:
             if response.status != 200:
                 await _body(response)
-            splitter = SseSplitter()
+            parser = SseParser()
             async for chunk in response.content.iter_any():
-                for data in splitter.feed(chunk):
-                    piece = msgspec.json.decode(data, type=Piece)
+                for event in parser.feed(chunk):
+                    piece = msgspec.json.decode(event.data, type=Piece)
                     yield piece
                     if piece.stop:
                         return

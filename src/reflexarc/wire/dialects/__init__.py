@@ -1,0 +1,1 @@
+"""The dialects of LLM APIs, one package each: bytes of theirs to asks and replies, and back."""
