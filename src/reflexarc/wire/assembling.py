@@ -6,6 +6,7 @@ another one after the other, for dialects in which a part ends before the next b
 
 import re
 from collections.abc import Iterator
+from typing import Any, cast
 
 import msgspec
 
@@ -19,6 +20,7 @@ from reflexarc.wire.replies import (
     PartBegan,
     PartEnded,
     PartGrew,
+    PartNoted,
     PartSigned,
     Reply,
     ReplyPart,
@@ -58,6 +60,8 @@ class Assembler:
                 self._parts[event.at] = msgspec.structs.replace(
                     part, signature=event.signature, origin=event.origin
                 )
+        elif isinstance(event, PartNoted):
+            self._parts[event.at] = noted(self._parts[event.at], event.name, event.value)
         elif isinstance(event, Began):
             self._began = event
         elif isinstance(event, Ended):
@@ -88,7 +92,17 @@ class Assembler:
             usage=merged(began.usage, ended.usage) if ended.usage is not None else None,
             created_s=began.created_s,
             service_tier=ended.service_tier or began.service_tier,
+            origin=began.origin,
         )
+
+
+def noted(part: ReplyPart, name: str, value: Any) -> ReplyPart:
+    """The part with one thing more that its own dialect alone knows of it."""
+    if not isinstance(part, Text):
+        return part
+    before = part.more.get(name)
+    listed = [*cast(list[Any], before), value] if isinstance(before, list) else [value]
+    return msgspec.structs.replace(part, more={**part.more, name: listed})
 
 
 def filled(part: ReplyPart, text: str) -> ReplyPart:
@@ -105,7 +119,9 @@ def filled(part: ReplyPart, text: str) -> ReplyPart:
 
 def events_of(reply: Reply) -> Iterator[Event]:
     """A whole reply as the stream it could have been."""
-    yield Began(reply.id, reply.model, reply.created_s, reply.usage, reply.service_tier)
+    yield Began(
+        reply.id, reply.model, reply.created_s, reply.usage, reply.service_tier, reply.origin
+    )
     for at, part in enumerate(reply.parts):
         yield from _part_events(at, part)
         yield PartEnded(at)
@@ -151,7 +167,7 @@ class Sequencer:
             return []
         if isinstance(event, PartBegan):
             return self._begin(event)
-        if isinstance(event, PartSigned):
+        if isinstance(event, PartSigned | PartNoted):
             if event.at == self._open:
                 return [event]
             if event.at in self._waiting:

@@ -1,9 +1,9 @@
 """An answer as every dialect can say it, whole (`Reply`) and as a stream of events. No dialect.
 
-A stream is `Began`, then per part `PartBegan`, any number of `PartGrew`, perhaps `PartSigned`, and
-`PartEnded`, then `Ended` or `Failed`; nothing follows these. Parts are numbered in the order they
-begin. Calls may stay open beside one another and need not be ended by a reader; all other parts
-are. `wire.assembling` puts them one after the other for dialects that want it so.
+A stream is `Began`, then per part `PartBegan`, any number of `PartGrew` (and `PartNoted`), perhaps
+`PartSigned`, and `PartEnded`, then `Ended` or `Failed`; nothing follows these. Parts are numbered
+in the order they begin. Calls may stay open beside one another and need not be ended by a reader;
+all other parts are. `wire.assembling` puts them one after the other for dialects that want it so.
 """
 
 from typing import Any, Literal
@@ -23,7 +23,8 @@ ReplyPart = Text | Thinking | Call | Refusal | Media | Foreign
 
 class Reply(msgspec.Struct, frozen=True):
     """A whole answer: one assistant turn. `usage` is None where the provider told none: it is
-    never made up. `created_s` is Unix time, 0 where unknown."""
+    never made up. `created_s` is Unix time, 0 where unknown. `origin` is the dialect it came in:
+    the writer of that one alone may use `more` and `Foreign`."""
 
     id: str
     model: str
@@ -34,6 +35,7 @@ class Reply(msgspec.Struct, frozen=True):
     created_s: int = 0
     service_tier: str | None = None
     more: dict[str, Any] = {}
+    origin: str = ""
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -41,11 +43,14 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Began(msgspec.Struct, frozen=True):
+    """`origin` as for a reply."""
+
     id: str
     model: str
     created_s: int = 0
     usage: Usage | None = None
     service_tier: str | None = None
+    origin: str = ""
 
 
 class PartBegan(msgspec.Struct, frozen=True):
@@ -71,6 +76,15 @@ class PartSigned(msgspec.Struct, frozen=True):
     origin: str
 
 
+class PartNoted(msgspec.Struct, frozen=True):
+    """What only its own dialect knows of a text, while it grows: one more of the list `name` in
+    the part's `more`, a citation say."""
+
+    at: int
+    name: str
+    value: Any
+
+
 class PartEnded(msgspec.Struct, frozen=True):
     at: int
 
@@ -88,7 +102,7 @@ class Failed(msgspec.Struct, frozen=True):
     fault: Fault
 
 
-Event = Began | PartBegan | PartGrew | PartSigned | PartEnded | Ended | Failed
+Event = Began | PartBegan | PartGrew | PartSigned | PartNoted | PartEnded | Ended | Failed
 
 
 def stop_of(stop: Stop, parts: "tuple[ReplyPart, ...] | list[ReplyPart]") -> Stop:
