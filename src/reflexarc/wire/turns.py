@@ -16,11 +16,13 @@ CallKind = Literal["function", "custom"]
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
-    """`cache`: a mark of prompt caching (`{"type": "ephemeral", ...}`)."""
+    """`cache`: a mark of prompt caching (`{"type": "ephemeral", ...}`). `item`: what is said of the
+    message that begins here (its id, its status), in dialects whose turns hold several."""
 
     text: str
     cache: dict[str, Any] | None = None
     more: dict[str, Any] = {}
+    item: dict[str, Any] | None = None
 
 
 class Media(msgspec.Struct, frozen=True, tag="media"):
@@ -42,7 +44,8 @@ class Media(msgspec.Struct, frozen=True, tag="media"):
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
     """A model's thinking. `signature` is what its provider wants back, byte for byte, and `origin`
     the dialect it came in; `redacted`: the signature is all there is, and `text` is empty. `id` is
-    an item's own."""
+    an item's own. `calls` are signatures by ids of calls of the same turn, which a client's dialect
+    brings back beside them: `joined` puts them where they belong."""
 
     text: str
     signature: str | None = None
@@ -50,6 +53,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
     redacted: bool = False
     id: str | None = None
     more: dict[str, Any] = {}
+    calls: dict[str, str] = {}
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):
@@ -69,7 +73,10 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+    """`item` as for a text."""
+
     text: str
+    item: dict[str, Any] | None = None
 
 
 class Foreign(msgspec.Struct, frozen=True, tag="foreign"):
@@ -80,13 +87,14 @@ class Foreign(msgspec.Struct, frozen=True, tag="foreign"):
 
 
 class Result(msgspec.Struct, frozen=True, tag="result"):
-    """What a call gave. `name` is the call's, once known."""
+    """What a call gave. `name` is the call's, once known; `item` as for a call."""
 
     call_id: str
     parts: tuple[Text | Media | Foreign, ...]
     is_error: bool = False
     name: str | None = None
     kind: CallKind = "function"
+    item: str | None = None
     cache: dict[str, Any] | None = None
     more: dict[str, Any] = {}
 
@@ -180,6 +188,8 @@ class Settings(msgspec.Struct, frozen=True):
     previous: str | None = None
     """The answer this one goes on from, where the provider keeps the conversation."""
     cache_key: str | None = None
+    signatures: bool = False
+    """Whether signatures of thinking are asked for, in dialects that send none unasked."""
     more: dict[str, Any] = {}
 
 
@@ -194,7 +204,8 @@ class Ask(msgspec.Struct, frozen=True):
 
 def joined(turns: "list[Turn] | tuple[Turn, ...]") -> tuple[Turn, ...]:
     """Turns with those put together that are one: results that follow each other, and items that
-    join the turn before. Results get the names of the calls they answer."""
+    join the turn before. Results get the names of the calls they answer, and calls the signatures
+    that came beside them."""
     whole: list[Turn] = []
     for turn in turns:
         last = whole[-1] if whole else None
@@ -207,10 +218,33 @@ def joined(turns: "list[Turn] | tuple[Turn, ...]") -> tuple[Turn, ...]:
     names: dict[str, str] = {}
     for at, turn in enumerate(whole):
         if turn.role == "assistant":
+            whole[at] = turn = _signed(turn)
             names.update((part.id, part.name) for part in turn.parts if isinstance(part, Call))
         elif turn.role == "tool":
             whole[at] = _named(turn, names)
     return tuple(whole)
+
+
+def _signed(turn: Turn) -> Turn:
+    """Signatures that thinking brought for calls, put on these calls. Thinking that was nothing
+    but their envelope goes."""
+    brought: dict[str, tuple[str, str]] = {}
+    for part in turn.parts:
+        if isinstance(part, Thinking):
+            brought.update((id, (part.origin, held)) for id, held in part.calls.items())
+    if not brought:
+        return turn
+    parts: list[Part] = []
+    for part in turn.parts:
+        if isinstance(part, Thinking) and part.calls:
+            part = msgspec.structs.replace(part, calls={})
+            if not part.text and part.signature is None:
+                continue
+        elif isinstance(part, Call) and part.id in brought and part.signature is None:
+            origin, held = brought[part.id]
+            part = msgspec.structs.replace(part, signature=held, origin=origin)
+        parts.append(part)
+    return msgspec.structs.replace(turn, parts=tuple(parts))
 
 
 def _named(turn: Turn, names: dict[str, str]) -> Turn:

@@ -69,12 +69,13 @@ def usage_from_responses(given: Any) -> Usage | None:
 
 
 def usage_to_responses(usage: Usage) -> dict[str, Any]:
-    details = {"cached_tokens": usage.cache_read}
-    if usage.cache_write:
-        details["cache_write_tokens"] = usage.cache_write
+    """All the details: the type that clients read it with demands each."""
     return {
         "input_tokens": usage.input,
-        "input_tokens_details": details,
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read,
+            "cache_write_tokens": usage.cache_write,
+        },
         "output_tokens": usage.output,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.input + usage.output,
