@@ -1,0 +1,224 @@
+"""One exchange between two dialects: the client's request to the upstream's, the answer back.
+
+A message is read once: the turns of those seen before are remembered, whatever request brings them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import xxhash
+
+from reflexarc.steps.errors import MalformedError
+from reflexarc.wire.dialect import Dialect, StreamReader, StreamWriter, Where
+from reflexarc.wire.faults import Fault
+from reflexarc.wire.ids import IdMap, IdRule
+from reflexarc.wire.json import MAX_DEPTH, decode_strict, encode_json, split_list, split_object
+from reflexarc.wire.losses import Losses
+from reflexarc.wire.replies import Began, Ended, Event, Failed, PartBegan, Reply
+from reflexarc.wire.sse import SseParser
+from reflexarc.wire.turns import Ask, Call, Turn, joined
+
+_REMEMBERED_BYTES = 64 * 1024 * 1024
+
+
+class TurnMemory:
+    """Turns by the bytes they were read from. Least recently used go first, past `max_bytes`.
+
+    Its key is content alone: two tenants who send the same message share the reading of it, and
+    nothing else.
+    """
+
+    def __init__(self, max_bytes: int = _REMEMBERED_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._known: OrderedDict[tuple[str, bytes], tuple[tuple[Turn, ...], int]] = OrderedDict()
+
+    def read(self, dialect: Dialect, raw: bytes, path: str, max_depth: int) -> tuple[Turn, ...]:
+        """Raises `MalformedError` or `RequestError`; of these nothing is remembered."""
+        key = dialect.name, xxhash.xxh3_128_digest(raw)
+        known = self._known.get(key)
+        if known is not None:
+            self._known.move_to_end(key)
+            return known[0]
+        turns = dialect.read_message(decode_strict(raw, path, max_depth), path)
+        self._known[key] = turns, len(raw)
+        self._bytes += len(raw)
+        while self._bytes > self._max_bytes and self._known:
+            _, (_, size) = self._known.popitem(last=False)
+            self._bytes -= size
+        return turns
+
+
+def read_ask(
+    dialect: Dialect,
+    body: bytes,
+    where: Where,
+    memory: TurnMemory,
+    max_depth: int = MAX_DEPTH,
+) -> Ask:
+    """A request. Raises `MalformedError` (a key given twice among them) or `RequestError`."""
+    fields = split_object(body)
+    conversation = fields.pop(dialect.conversation, None)
+    values = {name: decode_strict(bytes(raw), name, max_depth) for name, raw in fields.items()}
+    head = dialect.read_head(values, where)
+    turns = list(head.turns)
+    if conversation is not None:
+        turns.extend(_conversation(dialect, bytes(conversation), memory, max_depth))
+    return Ask(dialect.name, head.settings, joined(turns), head.tools)
+
+
+def _conversation(
+    dialect: Dialect, raw: bytes, memory: TurnMemory, max_depth: int
+) -> Iterable[Turn]:
+    name = dialect.conversation
+    if not raw.lstrip().startswith(b"["):
+        yield from dialect.read_message(decode_strict(raw, name, max_depth), name)
+        return
+    for at, one in enumerate(split_list(raw, name)):
+        yield from memory.read(dialect, bytes(one), f"{name}[{at}]", max_depth)
+
+
+class Conversion:
+    """One exchange. `losses` names what could not be said, `ids` is its map of ids; `rule` is the
+    upstream's for ids of calls, where it is stricter than its dialect's. `now_s`: Unix time, for
+    answers that say none."""
+
+    def __init__(
+        self,
+        client: Dialect,
+        upstream: Dialect,
+        ask: Ask,
+        now_s: int,
+        rule: IdRule | None = None,
+    ) -> None:
+        self.client = client
+        self.upstream = upstream
+        self.ask = ask
+        self.losses = Losses(upstream.name)
+        self.answer_losses = Losses(client.name)
+        self.ids = IdMap(rule or upstream.ids)
+        self._now_s = now_s
+
+    def request(self) -> bytes:
+        """The upstream's request."""
+        return encode_json(self.upstream.write_ask(self.ask, self.losses, self.ids))
+
+    def reply(self, body: bytes, keep: Callable[[Reply], None] | None = None) -> bytes:
+        """A whole answer. `keep` is shown it first. Raises `MalformedError`, and `BrokenOffError`
+        where the body tells a fault."""
+        value = decode_strict(body, "the upstream's answer")
+        if isinstance(value, list):  # an error, from some
+            value = next(iter(value), None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - of anything
+        if not isinstance(value, dict):
+            raise MalformedError("the upstream's answer is not a JSON object")
+        reply = self.upstream.read_reply(value)  # pyright: ignore[reportUnknownArgumentType] - of anything
+        reply = msgspec.structs.replace(
+            reply,
+            created_s=reply.created_s or self._now_s,
+            parts=tuple(self._known_id(part) for part in reply.parts),
+        )
+        if keep is not None:
+            keep(reply)
+        return encode_json(self.client.write_reply(reply, self.ask, self.answer_losses))
+
+    def stream(self) -> "StreamConversion":
+        return StreamConversion(
+            self.upstream.stream_reader(),
+            self.client.stream_writer(self.ask, self.answer_losses),
+            self._known_event,
+        )
+
+    def fault(self, status: int, body: bytes, request_id: str) -> tuple[int, bytes, Fault]:
+        """An upstream's error in the client's dialect."""
+        fault = self.upstream.read_fault(status, body)
+        status, value = self.client.write_fault(fault, request_id)
+        return status, encode_json(value), fault
+
+    def _known_event(self, event: Event) -> Event:
+        if isinstance(event, Began):
+            return (
+                event if event.created_s else msgspec.structs.replace(event, created_s=self._now_s)
+            )
+        if isinstance(event, PartBegan):
+            return PartBegan(event.at, self._known_id(event.part))
+        return event
+
+    def _known_id(self, part: Any) -> Any:
+        if isinstance(part, Call) and (known := self.ids.back(part.id)) != part.id:
+            return msgspec.structs.replace(part, id=known)
+        return part
+
+
+class StreamConversion:
+    """An answer's bytes in, the client's out, as soon as they can be told. Until there is content
+    nothing comes out: before that a fault still has its own status, and can be answered by
+    another upstream."""
+
+    def __init__(
+        self, reader: StreamReader, writer: StreamWriter, known: Callable[[Event], Event]
+    ) -> None:
+        self.fault: Fault | None = None
+        self.over = False
+        self._parser = SseParser()
+        self._reader = reader
+        self._writer = writer
+        self._known = known
+        self._held: Began | None = None
+        self._begun = False
+        self.listener: Callable[[Event], None] | None = None
+        """Sees each event as it passes."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything came out."""
+        return self._begun
+
+    def feed(self, chunk: bytes) -> bytes:
+        if self.over:
+            return b""
+        out: list[bytes] = []
+        for event in self._parser.feed(chunk):
+            for told in self._reader.read(event):
+                self._tell(told, out)
+        if self._parser.overflown and not self.over:
+            fault = Fault("upstream", "the upstream sent an event that is too long", 502)
+            self._tell(Failed(fault), out)
+        return b"".join(out)
+
+    def close(self) -> bytes:
+        """The upstream's bytes ended."""
+        out: list[bytes] = []
+        if not self.over:
+            for told in self._reader.close():
+                self._tell(told, out)
+        return b"".join(out)
+
+    def fail(self, fault: Fault) -> bytes:
+        """The upstream broke off: what tells the client, empty where it was told nothing yet."""
+        out: list[bytes] = []
+        if not self.over:
+            self._tell(Failed(fault), out)
+        return b"".join(out)
+
+    def _tell(self, event: Event, out: list[bytes]) -> None:
+        if self.over:
+            return
+        event = self._known(event)
+        if self.listener is not None:
+            self.listener(event)
+        if isinstance(event, Began) and not self._begun:
+            self._held = event
+            return
+        if isinstance(event, Failed):
+            self.over = True
+            self.fault = event.fault
+            if self._begun:
+                out.append(self._writer.write(event))
+            return
+        if not self._begun:
+            self._begun = True
+            out.append(self._writer.write(self._held or self._known(Began("", ""))))
+        self.over = isinstance(event, Ended)
+        out.append(self._writer.write(event))

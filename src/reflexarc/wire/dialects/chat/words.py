@@ -1,0 +1,43 @@
+"""Chat's words for why a model stopped."""
+
+from reflexarc.wire.losses import Losses
+from reflexarc.wire.replies import Stop
+
+_STOPS: dict[str, Stop] = {
+    "stop": "end",
+    "tool_calls": "calls",
+    "function_call": "calls",
+    "length": "length",
+    "content_filter": "filter",
+    # Of providers that speak chat in their own way.
+    "end_turn": "end",
+    "eos": "end",
+    "eos_token": "end",
+    "tool_use": "calls",
+    "max_tokens": "length",
+    "model_length": "length",
+    "stop_sequence": "stop_sequence",
+}
+_REASONS: dict[Stop, str] = {
+    "end": "stop",
+    "calls": "tool_calls",
+    "length": "length",
+    "stop_sequence": "stop",
+    "filter": "content_filter",
+    "refusal": "content_filter",
+    "pause": "length",
+    "truncated": "length",
+}
+
+
+def stop_from(reason: str | None) -> Stop:
+    """A word nobody knows is no reason to call an answer cut: it did end."""
+    if not reason:
+        return "truncated"
+    return _STOPS.get(reason.lower(), "end")
+
+
+def reason_of(stop: Stop, losses: Losses) -> str:
+    if stop == "pause":
+        losses.lose("stop_reason.pause_turn")
+    return _REASONS[stop]
