@@ -87,7 +87,8 @@ class Foreign(msgspec.Struct, frozen=True, tag="foreign"):
 
 
 class Result(msgspec.Struct, frozen=True, tag="result"):
-    """What a call gave. `name` is the call's, once known; `item` as for a call."""
+    """What a call gave. `name` is the call's, once known; `item` as for a call. `call_id` is empty
+    where a dialect tells calls by name alone, until the turns are `joined`."""
 
     call_id: str
     parts: tuple[Text | Media | Foreign, ...]
@@ -204,8 +205,8 @@ class Ask(msgspec.Struct, frozen=True):
 
 def joined(turns: "list[Turn] | tuple[Turn, ...]") -> tuple[Turn, ...]:
     """Turns with those put together that are one: results that follow each other, and items that
-    join the turn before. Results get the names of the calls they answer, and calls the signatures
-    that came beside them."""
+    join the turn before. Results get the names of the calls they answer, those without an id the id
+    too, and calls the signatures that came beside them."""
     whole: list[Turn] = []
     for turn in turns:
         last = whole[-1] if whole else None
@@ -216,12 +217,17 @@ def joined(turns: "list[Turn] | tuple[Turn, ...]") -> tuple[Turn, ...]:
         else:
             whole.append(turn)
     names: dict[str, str] = {}
+    open_calls: list[Call] = []
     for at, turn in enumerate(whole):
         if turn.role == "assistant":
             whole[at] = turn = _signed(turn)
-            names.update((part.id, part.name) for part in turn.parts if isinstance(part, Call))
+            calls = [part for part in turn.parts if isinstance(part, Call)]
+            names.update((call.id, call.name) for call in calls)
+            if at and whole[at - 1].role != "assistant":
+                open_calls = []
+            open_calls += calls
         elif turn.role == "tool":
-            whole[at] = _named(turn, names)
+            whole[at] = _named(_linked(turn, open_calls), names)
     return tuple(whole)
 
 
@@ -243,6 +249,24 @@ def _signed(turn: Turn) -> Turn:
         elif isinstance(part, Call) and part.id in brought and part.signature is None:
             origin, held = brought[part.id]
             part = msgspec.structs.replace(part, signature=held, origin=origin)
+        parts.append(part)
+    return msgspec.structs.replace(turn, parts=tuple(parts))
+
+
+def _linked(turn: Turn, open_calls: list[Call]) -> Turn:
+    """Results that do not say which call they are of get the first of their name that has none.
+    What has one is taken off `open_calls`."""
+    told = {part.call_id for part in turn.parts if isinstance(part, Result)}
+    open_calls[:] = [call for call in open_calls if call.id not in told]
+    if "" not in told:
+        return turn
+    parts: list[Part] = []
+    for part in turn.parts:
+        if isinstance(part, Result) and not part.call_id:
+            found = next((call for call in open_calls if call.name == part.name), None)
+            if found is not None:
+                open_calls.remove(found)
+                part = msgspec.structs.replace(part, call_id=found.id)
         parts.append(part)
     return msgspec.structs.replace(turn, parts=tuple(parts))
 
