@@ -33,8 +33,10 @@ from reflexarc.wire.turns import (
     joined,
 )
 
+AT = Where("gemini-3-pro")
 
-def _read(body: dict[str, Any], where: Where = Where("gemini-3-pro")) -> Ask:
+
+def _read(body: dict[str, Any], where: Where = AT) -> Ask:
     head = DIALECT.read_head({k: v for k, v in body.items() if k != "contents"}, where)
     turns = list(head.turns)
     for at, content in enumerate(body.get("contents", [])):
