@@ -131,6 +131,7 @@ class MessagesStreamReader:
             events += self._open(block)
         elif kind == "tool_use":
             part = part_of(value, "content_block")
+            events += self._close_block(self._said)
             block = _Block("call", self._parts, value)
             if isinstance(part, Call):
                 block.held = None if part.arguments == "{}" else part.arguments
