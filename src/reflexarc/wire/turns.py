@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from reflexarc.wire.ids import made_id
+
 TurnRole = Literal["system", "developer", "user", "assistant", "tool"]
 MediaKind = Literal["image", "document", "audio", "video"]
 CallKind = Literal["function", "custom"]
@@ -57,7 +59,8 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):
-    """`arguments` is text as the model wrote it, never blank for a function: none is `{}`.
+    """`arguments` is text as the model wrote it, never blank for a function: none is `{}`. `id` is
+    empty in a request whose dialect tells calls by name alone, until its turns are `joined`.
     `signature` and `origin` as for thinking: some providers sign calls. `item` is the id of the
     item that holds it, where that is another than the call's."""
 
@@ -206,7 +209,7 @@ class Ask(msgspec.Struct, frozen=True):
 def joined(turns: "list[Turn] | tuple[Turn, ...]") -> tuple[Turn, ...]:
     """Turns with those put together that are one: results that follow each other, and items that
     join the turn before. Results get the names of the calls they answer, those without an id the id
-    too, and calls the signatures that came beside them."""
+    too, and calls the signatures that came beside them, and an id where they have none."""
     whole: list[Turn] = []
     for turn in turns:
         last = whole[-1] if whole else None
@@ -218,9 +221,10 @@ def joined(turns: "list[Turn] | tuple[Turn, ...]") -> tuple[Turn, ...]:
             whole.append(turn)
     names: dict[str, str] = {}
     open_calls: list[Call] = []
+    made: list[Call] = []
     for at, turn in enumerate(whole):
         if turn.role == "assistant":
-            whole[at] = turn = _signed(turn)
+            whole[at] = turn = _identified(_signed(turn), made)
             calls = [part for part in turn.parts if isinstance(part, Call)]
             names.update((call.id, call.name) for call in calls)
             if at and whole[at - 1].role != "assistant":
@@ -249,6 +253,21 @@ def _signed(turn: Turn) -> Turn:
         elif isinstance(part, Call) and part.id in brought and part.signature is None:
             origin, held = brought[part.id]
             part = msgspec.structs.replace(part, signature=held, origin=origin)
+        parts.append(part)
+    return msgspec.structs.replace(turn, parts=tuple(parts))
+
+
+def _identified(turn: Turn, made: list[Call]) -> Turn:
+    """Calls without an id get one from what they are and how many such stand before them, which
+    `made` lists: the same in every reading of a conversation that begins the same."""
+    if not any(isinstance(part, Call) and not part.id for part in turn.parts):
+        return turn
+    parts: list[Part] = []
+    for part in turn.parts:
+        if isinstance(part, Call) and not part.id:
+            identity = made_id(str(len(made)), part.name, part.arguments)
+            part = msgspec.structs.replace(part, id=identity)
+            made.append(part)
         parts.append(part)
     return msgspec.structs.replace(turn, parts=tuple(parts))
 

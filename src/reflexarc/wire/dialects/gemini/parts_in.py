@@ -8,7 +8,6 @@ from reflexarc.wire.dialects.gemini.shapes import (
     flag_of,
     flat,
     listed,
-    made_id,
     members,
     text_of,
 )
@@ -38,8 +37,8 @@ BESIDE = frozenset(
 """Members that say something of a part beside what it holds."""
 
 
-def read_part(value: Any, path: str, place: str) -> tuple[Part, ...]:
-    """A part, and what signs it. `place` goes into the id of a call that has none. Raises
+def read_part(value: Any, path: str) -> tuple[Part, ...]:
+    """A part, and what signs it. A call or a result that has no id gets an empty one. Raises
     `RequestError`."""
     given = members(value, path)
     kinds = [name for name in given if name not in BESIDE]
@@ -58,7 +57,7 @@ def read_part(value: Any, path: str, place: str) -> tuple[Part, ...]:
         signature = text_of(signature, f"{path}.thoughtSignature")
     held = given.pop(kind, None)
     if kind == "functionCall":
-        return (_call(held, f"{path}.functionCall", place, signature, given),)
+        return (_call(held, f"{path}.functionCall", signature, given),)
     if not kind:
         return (signing(cast(str, signature), "bare", given),)
     if kind == "text":
@@ -78,7 +77,7 @@ def read_part(value: Any, path: str, place: str) -> tuple[Part, ...]:
 _READERS = ("text", "functionCall", "functionResponse", "inlineData", "fileData")
 
 
-def _call(value: Any, path: str, place: str, signature: str | None, beside: dict[str, Any]) -> Call:
+def _call(value: Any, path: str, signature: str | None, beside: dict[str, Any]) -> Call:
     given = members(value, path)
     name = text_of(given.pop("name", None), f"{path}.name")
     args = given.pop("args", {})
@@ -89,7 +88,7 @@ def _call(value: Any, path: str, place: str, signature: str | None, beside: dict
     more = {**beside, **flat(given, "functionCall")}
     if identity is None or identity == "":
         more["id"] = None
-        identity = made_id(place, name, arguments)
+        identity = ""
     sealed = unsealed_signature(signature) if signature is not None else None
     origin = "" if signature is None else NAME
     if sealed is not None:
@@ -117,7 +116,7 @@ def _result(value: Any, path: str, beside: dict[str, Any]) -> Result:
     text, is_error, marks = read_response(cast("dict[str, Any]", response))
     parts: list[Text | Media | Foreign] = [Text(text)]
     for at, one in enumerate(listed(inner, f"{path}.parts")):
-        for part in read_part(one, f"{path}.parts[{at}]", ""):
+        for part in read_part(one, f"{path}.parts[{at}]"):
             if isinstance(part, Text | Media | Foreign):
                 parts.append(part)
             else:

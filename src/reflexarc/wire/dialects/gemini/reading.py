@@ -6,7 +6,6 @@ declarations that follow each other stand in one tool, hosted tools in one each;
 said as `responseJsonSchema`; levels of thinking and modes of calling are upper case.
 """
 
-import re
 from typing import Any, cast
 
 from reflexarc.wire.dialect import Head, Where
@@ -38,7 +37,6 @@ from reflexarc.wire.turns import (
 
 JSON_TYPE = "application/json"
 _TIERS = {"standard": "default"}
-_index = re.compile(r"\d+")
 
 
 def read_head(values: dict[str, Any], where: Where) -> Head:
@@ -86,7 +84,7 @@ def _instruction(value: Any) -> tuple[Turn, ...]:
     path = "systemInstruction"
     given = members(value, path)
     given.pop("role", None)
-    parts = _parts(given.pop("parts", []), path, 0)
+    parts = _parts(given.pop("parts", []), path)
     return (Turn("system", parts, more=given),) if parts or given else ()
 
 
@@ -95,8 +93,7 @@ def read_message(value: Any, path: str) -> tuple[Turn, ...]:
     of results and a turn of the rest."""
     given = members(value, path)
     role = given.pop("role", "user")
-    found = _index.search(path)
-    parts = _parts(given.pop("parts", []), path, int(found.group()) if found else 0)
+    parts = _parts(given.pop("parts", []), path)
     if role == "model":
         for at, part in enumerate(parts):
             if isinstance(part, Result):
@@ -128,10 +125,10 @@ def _said_by_user(part: Part, path: str) -> Part:
     return part
 
 
-def _parts(value: Any, path: str, place: int) -> tuple[Part, ...]:
+def _parts(value: Any, path: str) -> tuple[Part, ...]:
     parts: list[Part] = []
     for at, one in enumerate(listed(value, f"{path}.parts")):
-        parts.extend(read_part(one, f"{path}.parts[{at}]", f"{place}/{at}"))
+        parts.extend(read_part(one, f"{path}.parts[{at}]"))
     return tuple(parts)
 
 

@@ -4,7 +4,6 @@ Readers of proto3 JSON take both spellings of a member; here all become camelCas
 `args`, `response` and schemas is data, and is not touched.
 """
 
-import hashlib
 import json
 from typing import Any, cast
 
@@ -76,12 +75,6 @@ def whole_of(value: Any, path: str) -> int:
 def compact(value: Any) -> str:
     """The text of a JSON value: compact, members in their order."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def made_id(place: str, name: str, arguments: str) -> str:
-    """An id for a call that came without: the same for the same call in the same place."""
-    text = f"{place}\0{name}\0{arguments}".encode("utf-8", "surrogatepass")
-    return "call_" + hashlib.blake2b(text, digest_size=12).hexdigest()
 
 
 def nested(more: dict[str, Any], under: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from reflexarc.wire.dialects.gemini.partial_args import PartialArgs
 from reflexarc.wire.dialects.gemini.parts_in import read_part
 from reflexarc.wire.dialects.gemini.shapes import NAME, compact, listed, members
 from reflexarc.wire.faults import Fault
+from reflexarc.wire.ids import made_id
 from reflexarc.wire.replies import (
     Began,
     Ended,
@@ -191,7 +192,7 @@ class GeminiStreamReader:
                 return
         if value == {} or self._partly(value, events):
             return
-        for part in read_part(value, path, f"{self._salt}/{self._next}"):
+        for part in read_part(value, path):
             if isinstance(part, Text):
                 self._say(part, events)
             elif isinstance(part, Thinking) and not part.redacted:
@@ -232,7 +233,9 @@ class GeminiStreamReader:
         self._calls = True
         at = self._next
         self._next += 1
-        empty = msgspec.structs.replace(call, arguments="", signature=None)
+        # Ids must differ over a conversation, which holds more answers than this one.
+        identity = call.id or made_id(f"{self._salt}/{at}", call.name, call.arguments)
+        empty = msgspec.structs.replace(call, id=identity, arguments="", signature=None)
         events += [PartBegan(at, empty), PartGrew(at, call.arguments)]
         if call.signature is not None:
             events.append(PartSigned(at, call.signature, call.origin))
@@ -264,7 +267,7 @@ class GeminiStreamReader:
             if not goes_on and not bits:
                 return False
             begun = {**outer, "functionCall": {k: v for k, v in given.items() if k != "args"}}
-            read = read_part(begun, "part", f"{self._salt}/{self._next}")[0]
+            read = read_part(begun, "part")[0]
             args = given.get("args", {})
             if not isinstance(read, Call) or not isinstance(args, dict):
                 return False
