@@ -45,7 +45,8 @@ def test_a_limit_is_set_where_the_client_set_none() -> None:
         "messages": [{"role": "user", "content": "hi"}],
     }
     assert lost == ()
-    assert written(from_chat(USER, max_tokens=7))[0]["max_tokens"] == 7
+    body, lost = written(from_chat(USER, max_tokens=7, more={"max_tokens": 7}))
+    assert (body["max_tokens"], lost) == (7, ())
 
 
 def test_results_of_one_turn_are_one_users_message_and_stand_first() -> None:
@@ -210,15 +211,15 @@ def test_media_are_written(part: Media, source: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("turn", "lost"),
     [
-        (Turn("user", (Text("x"), Media("audio", data="aa"))), "content.audio"),
-        (Turn("user", (Text("x"), Media("image", file="f-1"))), "content.image (file)"),
+        (Turn("user", (Text("x"), Media("audio", data="aa"))), "content.input_audio"),
+        (Turn("user", (Text("x"), Media("image", file="f-1"))), "content.image_url (file)"),
         (
             Turn("user", (Text("x"), Media("document", "application/zip", data="aGk="))),
-            "content.document (application/zip)",
+            "content.file (application/zip)",
         ),
         (
             Turn("user", (Text("x"), Media("image", url="https://x", detail="high"))),
-            "content.image.detail",
+            "content.image_url.detail",
         ),
         (Turn("user", (Text("x"),), name="Ann"), "messages.name"),
         (Turn("user", (Text("x", more={"logprobs": [1]}),)), "content.logprobs"),
@@ -230,11 +231,11 @@ def test_media_are_written(part: Media, source: dict[str, Any]) -> None:
         ),
         (
             Turn("assistant", (Call("c", "f", "{}", signature="s", origin="gemini"),)),
-            "tool_calls (signed by gemini)",
+            "tool_calls.signature (signed by gemini)",
         ),
         (Turn("assistant", (Refusal("no"),)), "content.refusal (as text)"),
         (Turn("assistant", (Call("c", "f", "ls", kind="custom"),)), "tool_calls.custom"),
-        (Turn("tool", (Result("c", (Media("audio", data="a"),)),)), "tool_result.audio"),
+        (Turn("tool", (Result("c", (Media("audio", data="a"),)),)), "tool_result.input_audio"),
     ],
 )
 def test_what_cannot_be_said_of_a_turn_is_named(turn: Turn, lost: str) -> None:
@@ -326,6 +327,8 @@ def test_a_choice_without_tools_is_left_out() -> None:
         (Reasoning(effort="none"), {"thinking": {"type": "disabled"}}),
         (Reasoning(enabled=False), {"thinking": {"type": "disabled"}}),
         (Reasoning(effort="minimal"), {"output_config": {"effort": "low"}}),
+        (Reasoning(enabled=True, effort="low"), {"output_config": {"effort": "low"}}),
+        (Reasoning(enabled=True), {"thinking": {"type": "adaptive"}}),
         (Reasoning(effort="xhigh"), {"output_config": {"effort": "xhigh"}}),
         (
             Reasoning(effort="high", shown=True),
@@ -391,6 +394,7 @@ def test_thinking_gives_way_to_a_call_that_must_be_made() -> None:
         ({"service_tier": "flex"}, {}, ("service_tier",)),
         ({"stream": True, "include_usage": True}, {"stream": True}, ()),
         ({"store": False, "count": 1, "presence_penalty": 0}, {}, ()),
+        ({"more": {"logit_bias": {}, "modalities": ["text"]}}, {}, ("modalities",)),
         (
             {"temperature": 0.3, "top_k": 5, "top_p": 0.5, "reasoning": Reasoning(budget=2048)},
             {"thinking": {"type": "enabled", "budget_tokens": 2048}},

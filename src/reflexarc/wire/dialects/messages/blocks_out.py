@@ -5,7 +5,7 @@ import binascii
 from typing import Any, cast
 
 from reflexarc.steps.errors import MalformedError
-from reflexarc.wire.dialects.messages.words import NAME
+from reflexarc.wire.dialects.messages.words import NAME, theirs
 from reflexarc.wire.ids import IdMap
 from reflexarc.wire.json import decode_strict
 from reflexarc.wire.losses import Losses
@@ -28,6 +28,7 @@ class BlockWriter:
 
     def __init__(self, dialect: str, losses: Losses, ids: IdMap) -> None:
         self.own = dialect == NAME
+        self._dialect = dialect
         self._losses = losses
         self._ids = ids
 
@@ -51,7 +52,7 @@ class BlockWriter:
             elif isinstance(part, Refusal):
                 blocks.extend(self._refusal(part))
             elif isinstance(part, Media) and not self.own:
-                self._losses.lose(f"content.{part.kind} (from the assistant)")
+                self._losses.lose(f"content.{self._word(part)} (from the assistant)")
             else:
                 blocks.extend(self._said(part))
         return blocks if self.own else _calls_last(blocks)
@@ -63,7 +64,7 @@ class BlockWriter:
             return self._refusal(part)
         if isinstance(part, Media):
             if text_only and not self.own:
-                self._losses.lose(f"content.{part.kind} (in instructions)")
+                self._losses.lose(f"content.{self._word(part)} (in instructions)")
                 return []
             return self._media(part, "content")
         if isinstance(part, Foreign):
@@ -103,7 +104,7 @@ class BlockWriter:
 
     def _call(self, part: Call) -> dict[str, Any]:
         if part.signature is not None:
-            self._losses.lose(f"tool_calls (signed by {part.origin})")
+            self._losses.lose(f"tool_calls.signature (signed by {part.origin})")
         block = {
             "type": "tool_use",
             "id": self._ids.out(part.id),
@@ -138,20 +139,24 @@ class BlockWriter:
         return []
 
     def _media(self, part: Media, under: str) -> list[dict[str, Any]]:
+        word = f"{under}.{self._word(part)}"
         if part.kind not in ("image", "document"):
-            self._losses.lose(f"{under}.{part.kind}")
+            self._losses.lose(word)
             return []
         source = _source(part, self.own)
         if source is None:
             what = "file" if part.file is not None else (part.media_type or "source")
-            self._losses.lose(f"{under}.{part.kind} ({what})")
+            self._losses.lose(f"{word} ({what})")
             return []
         block: dict[str, Any] = {"type": part.kind, "source": source}
         if part.kind == "document" and part.name is not None:
             block["title"] = part.name
         if part.detail is not None and part.detail != "auto":
-            self._losses.lose(f"{under}.{part.kind}.detail")
+            self._losses.lose(f"{word}.detail")
         return [self._with_rest(block, part.more, part.cache, under)]
+
+    def _word(self, part: Media) -> str:
+        return theirs(self._dialect, part.kind)
 
     def _with_rest(
         self,
@@ -173,7 +178,7 @@ def lose_rest(losses: Losses, more: dict[str, Any], under: str) -> None:
     """Names what another dialect said beside a part; what is empty says nothing."""
     for name, value in more.items():
         if value not in (None, "", [], {}):
-            losses.lose(f"{under}.{name}")
+            losses.lose(f"{under}.{name}" if under else name)
 
 
 def shortest(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:

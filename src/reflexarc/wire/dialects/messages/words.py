@@ -50,6 +50,9 @@ _THEIRS: dict[str, dict[str, str]] = {
         "previous": "previous_response_id",
         "choice": "tool_choice",
         "turns": "messages",
+        "image": "image_url",
+        "document": "file",
+        "audio": "input_audio",
     },
     "responses": {
         "count": "n",
@@ -59,6 +62,9 @@ _THEIRS: dict[str, dict[str, str]] = {
         "previous": "previous_response_id",
         "choice": "tool_choice",
         "turns": "input",
+        "image": "input_image",
+        "document": "input_file",
+        "audio": "input_audio",
     },
     "gemini": {
         "temperature": "generationConfig.temperature",
@@ -77,5 +83,5 @@ _THEIRS: dict[str, dict[str, str]] = {
 
 
 def theirs(dialect: str, member: str) -> str:
-    """A member of `Settings` in the words of a dialect."""
+    """A member of `Settings`, or a kind of content, in the words of a dialect."""
     return _THEIRS.get(dialect, {}).get(member, member)

@@ -156,7 +156,9 @@ class _Request:
     def _foreign_thinking(self, given: Reasoning) -> dict[str, Any] | None:
         if given.effort == "none" or given.enabled is False:
             return {"type": "disabled"}
-        if given.budget is None and not given.enabled and given.shown is not True:
+        # An effort says enough, and models that know no other way of thinking take it.
+        said = given.enabled is True and given.effort is None
+        if given.budget is None and not said and given.shown is not True:
             return None
         choice = self._settings.choice
         if choice is not None and (choice.mode in _FORCED or choice.required):
@@ -242,7 +244,10 @@ class _Request:
                 held = body.get(name)
                 body[name] = {**held, **value} if isinstance(held, dict) else value
             return
-        self._losses.lose_all(settings.more)
+        for name, value in settings.more.items():
+            # The older name of a limit that is written.
+            if name != "max_tokens" or value != settings.max_tokens:
+                lose_rest(self._losses, {name: value}, "")
         for member, lost in _unsaid(settings).items():
             if lost:
                 self._lose(member)
