@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from reflexarc.wire.dialects.responses.items_in import NAME
+from reflexarc.wire.dialects.responses.items_in import NAME, is_marked
 from reflexarc.wire.dialects.responses.reading import INSTRUCTIONS
 from reflexarc.wire.dialects.responses.writing import write_sampling, write_tools
 from reflexarc.wire.losses import Losses
@@ -117,7 +117,7 @@ def _echo(ask: Ask) -> dict[str, Any]:
 
 def _instructions(ask: Ask) -> str | None:
     first = ask.turns[0] if ask.turns else None
-    if first is None or first.more.get(INSTRUCTIONS) is not True or not first.parts:
+    if first is None or not is_marked(first.more, INSTRUCTIONS) or not first.parts:
         return None
     part = first.parts[0]
     return part.text if isinstance(part, Text) else None

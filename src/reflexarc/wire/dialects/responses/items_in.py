@@ -31,9 +31,14 @@ RAW = "content"
 """A null of this name in thinking's `more`: its text is the thinking itself, no summary of it."""
 
 ITEM = "item"
-"""In a turn's `more`: its part is an item of the list, and no message's content."""
+"""A null of this name in a turn's `more`: its part is an item of the list, no message's content."""
 
 BETWEEN_SUMMARIES = "\n\n"
+
+
+def is_marked(more: dict[str, Any], name: str) -> bool:
+    return name in more and more[name] is None
+
 
 ItemPart = Text | Refusal | Media | Thinking | Call | Foreign
 
@@ -73,9 +78,9 @@ def read_item(value: Any, path: str) -> tuple[Turn, ...]:
         if result is not None:
             return (Turn("tool", (result,)),)
     if kind in _FROM_CLIENT or kind.endswith("_output"):
-        return (Turn("user", (Foreign(kind, item),), more={ITEM: True}),)
+        return (Turn("user", (Foreign(kind, item),), more={ITEM: None}),)
     if kind == "additional_tools":
-        return (Turn("developer", (Foreign(kind, item),), more={ITEM: True}),)
+        return (Turn("developer", (Foreign(kind, item),), more={ITEM: None}),)
     return (Turn("assistant", read_output_item(item, path, unsealing=True), joins=True),)
 
 
@@ -120,6 +125,12 @@ def _read_message(item: dict[str, Any], path: str) -> tuple[Turn, ...]:
     more = message.rest
     if more.get("status") == "completed":
         del more["status"]
+    first = content[0] if content else None
+    about = {name: more.pop(name) for name in ("id", "status") if name in more}
+    if about and isinstance(first, Text):
+        content = (msgspec.structs.replace(first, item=about), *content[1:])
+    else:
+        more.update(about)
     return (Turn(role, content, more=more),)
 
 

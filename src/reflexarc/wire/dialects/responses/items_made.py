@@ -126,7 +126,7 @@ class ItemMaker:
                 item = self.other(part, len(items))
                 if item is not None:
                     items.append(item)
-        if cut and items and "status" in items[-1]:
+        if cut and items and not isinstance(parts[-1], Foreign) and "status" in items[-1]:
             items[-1]["status"] = "incomplete"
         return items
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from reflexarc.wire.dialects.responses.content_out import ContentWriter
-from reflexarc.wire.dialects.responses.items_in import ITEM, NAME, RAW
+from reflexarc.wire.dialects.responses.items_in import ITEM, NAME, RAW, is_marked
 from reflexarc.wire.dialects.responses.reading import INSTRUCTIONS
 from reflexarc.wire.ids import IdMap
 from reflexarc.wire.losses import Losses
@@ -59,15 +59,18 @@ class ItemsWriter:
         part = first.parts[0] if len(first.parts) == 1 else None
         if not isinstance(part, Text):
             return None, turns
-        told = first.more.get(INSTRUCTIONS) is True
+        told = is_marked(first.more, INSTRUCTIONS)
         alone = len(turns) < 2 or turns[1].role not in ("system", "developer")
         if not told and (self._own or not alone or first.name is not None):
             return None, turns
-        self._content.write(part, "input_text")  # names what its marks lose
+        # Written for what its marks lose: that is named.
+        self._content.write(part, "input_text")
+        if not told:
+            self._content.kept(first.more, "messages")
         return part.text, turns[1:]
 
     def _message(self, turn: Turn) -> list[dict[str, Any]]:
-        if turn.more.get(ITEM) is True:
+        if is_marked(turn.more, ITEM):
             return self._results(turn.parts)
         content: list[dict[str, Any]] = []
         for part in turn.parts:
@@ -82,8 +85,10 @@ class ItemsWriter:
         message: dict[str, Any] = {"type": "message", "role": turn.role, "content": content}
         if len(content) == 1 and _is_plain(content[0]):
             message["content"] = content[0]["text"]
-        if self._own:
-            message.update((k, v) for k, v in turn.more.items() if k != INSTRUCTIONS)
+        first = turn.parts[0] if turn.parts else None
+        if self._own and isinstance(first, Text):
+            message.update(first.item or {})
+        message.update(self._content.kept(turn.more, "messages"))
         return [message]
 
     def _assistant(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
@@ -223,7 +228,7 @@ def call_item(part: Call, call_id: str, identity: str | None) -> dict[str, Any]:
 def reasoning_item(part: Thinking, identity: str | None, signature: str | None) -> dict[str, Any]:
     """`signature` as it is to stand there. For thinking of this dialect its forms are put back."""
     more = dict(part.more) if part.origin == NAME else {}
-    is_raw = RAW in more
+    is_raw = is_marked(more, RAW)
     more.pop(RAW, None)
     texts: Any = more.pop("texts", None)
     summaries: Any = more.pop("summary", None)

@@ -19,7 +19,7 @@ from reflexarc.wire.turns import (
 )
 
 INSTRUCTIONS = "instructions"
-"""In a turn's `more`: it came as the member of this name."""
+"""A null of this name in a turn's `more`: it came as the member of this name."""
 
 ENCRYPTED = "reasoning.encrypted_content"
 
@@ -42,7 +42,7 @@ def read_head(values: dict[str, Any], where: Where) -> Head:
     instructions = body.text("instructions")
     settings = _read_settings(body, where)
     turns = (
-        (Turn("system", (Text(instructions),), more={INSTRUCTIONS: True}),)
+        (Turn("system", (Text(instructions),), more={INSTRUCTIONS: None}),)
         if instructions is not None
         else ()
     )

@@ -11,7 +11,7 @@ import msgspec
 from reflexarc.wire.assembling import Sequencer
 from reflexarc.wire.dialects.openai_faults import status_of as fault_status
 from reflexarc.wire.dialects.responses.frame import Frame, status_of
-from reflexarc.wire.dialects.responses.items_in import NAME, RAW
+from reflexarc.wire.dialects.responses.items_in import NAME, RAW, is_marked
 from reflexarc.wire.dialects.responses.items_made import ItemMaker
 from reflexarc.wire.faults import Fault
 from reflexarc.wire.json import encode_json
@@ -354,7 +354,7 @@ def _deltas(part: Call) -> str:
 
 
 def _is_raw(part: Thinking) -> bool:
-    return part.origin == NAME and RAW in part.more
+    return part.origin == NAME and is_marked(part.more, RAW)
 
 
 def _place(raw: bool) -> dict[str, Any]:

@@ -7,7 +7,13 @@ from typing import Any, cast
 
 import msgspec
 
-from reflexarc.wire.dialects.responses.items_in import BETWEEN_SUMMARIES, NAME, RAW, kind_of
+from reflexarc.wire.dialects.responses.items_in import (
+    BETWEEN_SUMMARIES,
+    NAME,
+    RAW,
+    is_marked,
+    kind_of,
+)
 from reflexarc.wire.dialects.responses.replies import read_item_parts
 from reflexarc.wire.dialects.responses.streams_state import Growing, Item, Items, objects
 from reflexarc.wire.replies import (
@@ -342,9 +348,9 @@ class PartsReader:
             return
         if item.thinking is None:
             begun = msgspec.structs.replace(part, text="", signature=None)
-            item.thinking, item.raw = Growing(self._begin(begun), begun), RAW in part.more
+            item.thinking, item.raw = Growing(self._begin(begun), begun), is_marked(part.more, RAW)
             self._running = item.thinking
-        if item.raw is (RAW in part.more):
+        if item.raw is (is_marked(part.more, RAW)):
             self._fill(item.thinking, part.text)
         if part.signature is not None:
             self.events.append(PartSigned(item.thinking.at, part.signature, NAME))
