@@ -62,6 +62,8 @@ _BROKEN = frozenset(
 _PLAIN = frozenset({"STOP", "MAX_TOKENS", "SAFETY", "CONTINUATION"})
 """Reasons that are written again as they were."""
 BESIDE_CANDIDATES = frozenset({"promptFeedback", "modelStatus"})
+_TELLING = frozenset({"responseId", "modelVersion", "candidates", "promptFeedback"})
+"""A chunk with none of these keeps the line open, and tells nothing of the answer."""
 _NOT_KEPT = frozenset({"content", "index", "finishReason", "tokenCount"})
 
 
@@ -151,7 +153,7 @@ class GeminiStreamReader:
             # Cumulative; a last telling that leaves something out does not take it back.
             whole = usage.input and usage.output
             self._usage = usage if whole else merged(self._usage, usage)
-        if not self._began:
+        if not self._began and not _TELLING.isdisjoint(given):
             self._began = True
             self._salt = _text(given, "responseId")
             model = _text(given, "modelVersion").removeprefix("models/")
