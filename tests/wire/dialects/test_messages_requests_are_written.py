@@ -222,6 +222,7 @@ def test_media_are_written(part: Media, source: dict[str, Any]) -> None:
             "content.image_url.detail",
         ),
         (Turn("user", (Text("x"),), name="Ann"), "messages.name"),
+        (Turn("assistant", (Text("x"),), more={"audio": {"id": "a"}}), "messages.audio"),
         (Turn("user", (Text("x", more={"logprobs": [1]}),)), "content.logprobs"),
         (Turn("assistant", (Text("x"), Foreign("web_search_call", {}))), "content.web_search_call"),
         (Turn("assistant", (Text("x"), Thinking("hm"))), "content.thinking (unsigned)"),
@@ -319,6 +320,15 @@ def test_a_choice_without_tools_is_left_out() -> None:
     body, lost = written(from_chat(USER, choice=ToolChoice("required")))
     assert "tool_choice" not in body
     assert lost == ("tool_choice",)
+
+
+def test_a_choice_of_a_tool_that_could_not_be_offered_is_named() -> None:
+    hosted = ToolOffer("web", kind="hosted", value={"type": "web_search"})
+    body, lost = written(
+        from_chat(USER, tools=(TOOL, hosted), choice=ToolChoice("tool", ("web",)), parallel=False)
+    )
+    assert body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+    assert lost == ("tools.web_search", "tool_choice")
 
 
 @pytest.mark.parametrize(

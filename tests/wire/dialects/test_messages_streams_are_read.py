@@ -27,9 +27,11 @@ from tests.wire.dialects.messages_streamed import (
     block,
     delta,
     frames,
+    parsed,
     read,
     reply_of,
     stopped,
+    streamed,
     told,
 )
 
@@ -356,3 +358,22 @@ def test_nothing_a_provider_sends_makes_it_raise_or_break_the_order(
                 state[event.at] = "ended"
     if isinstance(events[-1], Ended):
         assert set(state.values()) <= {"ended"}
+
+
+@given(st.lists(events_given, max_size=12))
+def test_whatever_was_read_is_written_with_one_block_after_the_other(
+    values: list[dict[str, Any]],
+) -> None:
+    written = parsed(streamed(read(frames(*values)))[0])
+    begun_blocks, under_way = 0, False
+    for frame in written:
+        if frame["type"] == "content_block_start":
+            assert not under_way
+            assert frame["index"] == begun_blocks
+            begun_blocks, under_way = begun_blocks + 1, True
+        elif frame["type"].startswith("content_block_"):
+            assert under_way
+            assert frame["index"] == begun_blocks - 1
+            under_way = frame["type"] != "content_block_stop"
+    assert [frame["type"] in ("message_stop", "error") for frame in written].count(True) == 1
+    assert written[-1]["type"] in ("message_stop", "error")

@@ -31,7 +31,7 @@ def arranged(ask: Ask, losses: Losses, ids: IdMap) -> Arranged:
     first = _first_said(turns)
     system: list[dict[str, Any]] = []
     for turn in turns[:first]:
-        _name_lost(turn, losses, theirs(ask.dialect, "turns"))
+        _name_lost(turn, losses, theirs(ask.dialect, "turns"), own=False)
         system.extend(writer.system(turn.parts))
     told = _told(turns[first:], writer, losses, theirs(ask.dialect, "turns"))
     messages = _merged(told)
@@ -56,7 +56,7 @@ def _told(
 ) -> list[_Message]:
     told: list[_Message] = []
     for turn in turns:
-        _name_lost(turn, losses, under)
+        _name_lost(turn, losses, under, writer.own)
         if turn.role == "assistant":
             role, blocks = "assistant", writer.assistant(turn.parts)
         elif turn.role == "tool":
@@ -65,8 +65,6 @@ def _told(
             role, blocks = "user", writer.user(turn.parts)
         else:
             role, blocks = "system", writer.system(turn.parts)
-        if not writer.own:
-            lose_rest(losses, turn.more, under)
         if blocks:
             told.append(_Message(role, blocks, turn.more if writer.own else {}, turn.role))
     return told
@@ -103,7 +101,9 @@ def _placed(told: list[_Message], losses: Losses, under: str) -> list[_Message]:
     return placed
 
 
-def _name_lost(turn: Turn, losses: Losses, under: str) -> None:
+def _name_lost(turn: Turn, losses: Losses, under: str, own: bool) -> None:
+    if not own:
+        lose_rest(losses, turn.more, under)
     if turn.name is not None:
         losses.lose(f"{under}.name")
 

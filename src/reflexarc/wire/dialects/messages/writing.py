@@ -66,7 +66,7 @@ class _Request:
         tools = [tool for tool in written_tools if tool is not None]
         if tools:
             body["tools"] = tools
-        written = self._choice(choice, bool(tools))
+        written = self._choice(choice, {tool.get("name") for tool in tools})
         if written is None and parallel is False and tools:
             written = {"type": "auto"}
         if written is None:
@@ -99,7 +99,7 @@ class _Request:
             lose_rest(self._losses, tool.more, "tools")
         return body
 
-    def _choice(self, choice: ToolChoice | None, any_tools: bool) -> dict[str, Any] | None:
+    def _choice(self, choice: ToolChoice | None, names: set[Any]) -> dict[str, Any] | None:
         if choice is None:
             return None
         if choice.mode == "other":
@@ -107,8 +107,9 @@ class _Request:
                 return choice.value
             self._lose("choice")
             return None
-        if not any_tools and not self._own:
-            # A choice without tools is refused. What others allow there says nothing either,
+        missing = not names or (choice.mode == "tool" and choice.names[0] not in names)
+        if missing and not self._own:
+            # A choice without its tools is refused. What others allow there says nothing either,
             # but for a call that must be made.
             if choice.mode in _FORCED or choice.required:
                 self._lose("choice")
