@@ -34,6 +34,15 @@ _TEXTS = {"output_text": "text", "text": "text", "refusal": "refusal"}
 _NOTED = ("annotations", "logprobs")
 
 
+def _content_part(value: _Value) -> _Value | None:
+    """The part of a message that an event holds. Reasoning has parts too, told by other events."""
+    part: Any = value.get("part")
+    if not isinstance(part, dict):
+        return None
+    held = cast(_Value, part)
+    return held if held.get("type") in _TEXTS else None
+
+
 def _again(part: ReplyPart) -> ReplyPart:
     """The part that goes on with it, where another came between."""
     if isinstance(part, Text | Refusal):
@@ -134,15 +143,15 @@ class PartsReader:
     # Messages.
 
     def content_added(self, value: _Value) -> None:
-        part = value.get("part")
-        if isinstance(part, dict):
-            self._content(self._items.of(value, "message"), value, cast(_Value, part))
+        part = _content_part(value)
+        if part is not None:
+            self._content(self._items.of(value, "message"), value, part)
 
     def content_done(self, value: _Value) -> None:
-        part = value.get("part")
-        if isinstance(part, dict):
+        part = _content_part(value)
+        if part is not None:
             item = self._items.of(value, "message")
-            self._whole_content(item, value.get("content_index"), cast(_Value, part))
+            self._whole_content(item, value.get("content_index"), part)
 
     def _content(self, item: Item, value: _Value, part: _Value) -> Growing | None:
         """The growing content that an event is about, begun if it is new."""
@@ -202,8 +211,6 @@ class PartsReader:
         self.events.append(PartNoted(growing.at, name, value))
 
     def _whole_content(self, item: Item, index: Any, part: _Value) -> None:
-        if str(part.get("type")) not in _TEXTS:
-            return
         growing = self._content(item, {"content_index": index}, part)
         if growing is None:
             return
