@@ -28,9 +28,9 @@ from reflexarc.bench.desk.record import SPECS, run_tasks
 from reflexarc.bench.desk.system2 import ReturnsDeskSystem2
 from reflexarc.bench.desk.world import make_task
 from reflexarc.sim.wire import assistant_message
+from reflexarc.wire.answers import answer_from_body
 from reflexarc.wire.chat import message_from_chat
 from reflexarc.wire.chat_answer import CALL_ID_PREFIX
-from reflexarc.wire.chat_assemble import answer_from_body
 
 HISTORIES = 1_000
 _TASKS_AT_ONCE = 4

@@ -15,8 +15,8 @@ from reflexarc.steps import Message, ToolCall
 from reflexarc.steps.errors import StoreError
 from reflexarc.store.store import Store
 from reflexarc.store.trail import links
+from reflexarc.wire.answers import answer_from_body
 from reflexarc.wire.chat_answer import is_own_call
-from reflexarc.wire.chat_assemble import answer_from_body
 from tests.reflex import greenhouse
 from tests.reflex.test_in_process import chat_message, chat_tool
 

@@ -149,8 +149,9 @@ def test_what_cannot_start_says_why(tmp_path: Path) -> None:
     assert "--upstream" in _fails()
     missing = tmp_path / "none.reflex"
     assert str(missing) in _fails(*upstream, "--reflex", str(missing))
-    assert "does not work yet" in _fails(*upstream, "--dialect", "responses")
-    assert "does not work yet" in _fails(*upstream, "--dialect", "messages")
+    assert "there is no dialect 'respones'; did you mean responses?" in _fails(
+        *upstream, "--dialect", "respones"
+    )
     assert "needs a reflex" in _fails(*upstream, "--mode", "live")
     assert "between 0 and 1" in _fails(*upstream, "--max-error", "5")
     assert "NO_SUCH_KEY" in _fails(*upstream, "--api-key-env", "NO_SUCH_KEY")

@@ -148,7 +148,7 @@ async def test_a_fault_of_the_gateway_is_an_answer_in_the_usual_form(
     async def fails(*_: object) -> int:
         raise ValueError("a secret of the conversation")
 
-    monkeypatch.setattr(gateway.gateway._chat, "answer", fails)
+    monkeypatch.setattr(gateway.gateway._asks, "answer", fails)
     with caplog.at_level(logging.ERROR):
         answer = await gateway.chat(BODY)
     assert answer.status == 500

@@ -10,18 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reflexarc.steps.errors import MalformedError
+from reflexarc.wire.answers import answer_from_body
 from reflexarc.wire.chat_answer import (
     ActedTurn,
     completion,
     completion_stream,
     is_own_call,
 )
-from reflexarc.wire.chat_assemble import (
-    answer_from_body,
-    answer_from_completion,
-    answer_from_stream,
-    plain_bytes,
-)
+from reflexarc.wire.encodings import plain_bytes
 from reflexarc.wire.sse import DONE, SseParser, data_event
 
 
@@ -136,7 +132,7 @@ ODD_STREAMS = {
 @pytest.mark.parametrize("chunks", ODD_STREAMS.values(), ids=ODD_STREAMS)
 def test_odd_providers_streams_are_assembled(chunks: list[Any]) -> None:
     text = b"".join(data_event(json.dumps(chunk).encode()) for chunk in chunks) + DONE
-    answer = answer_from_stream(text)
+    answer = answer_from_body(text, "text/event-stream")
     assert [(c.name, c.arguments) for c in answer.calls] == [("f", {"a": 1}), ("g", {"b": 2})]
     assert answer.complete
 
@@ -152,7 +148,7 @@ def test_odd_providers_streams_are_assembled(chunks: list[Any]) -> None:
 )
 def test_a_stream_that_broke_off_is_not_complete(chunks: list[Any]) -> None:
     text = b"".join(data_event(json.dumps(chunk).encode()) for chunk in chunks)
-    assert not answer_from_stream(text).complete
+    assert not answer_from_body(text, "text/event-stream").complete
 
 
 TURN = ActedTurn("0123456789abcdef" * 2, 7, "m", (("f", {"a": "é\u2028"}), ("g", {})), 12)
@@ -160,14 +156,15 @@ TURN = ActedTurn("0123456789abcdef" * 2, 7, "m", (("f", {"a": "é\u2028"}), ("g"
 
 @pytest.mark.parametrize("usage", [False, True])
 def test_our_own_turns_read_back_the_same_streamed_or_not(usage: bool) -> None:
-    whole = answer_from_completion(completion(TURN))
+    whole = answer_from_body(completion(TURN), "application/json")
     streamed = answer_from_body(completion_stream(TURN, usage), "text/event-stream; charset=utf-8")
     assert whole.calls == streamed.calls
     assert tuple((call.name, call.arguments) for call in whole.calls) == TURN.calls
     ids = [call.id for call in whole.calls]
     assert len(set(ids)) == len(ids)
     assert all(is_own_call(identity) for identity in ids)
-    assert whole.finish_reason == streamed.finish_reason == "tool_calls"
+    assert whole.complete
+    assert streamed.complete
 
 
 def test_encodings_are_undone_within_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +175,6 @@ def test_encodings_are_undone_within_a_limit(monkeypatch: pytest.MonkeyPatch) ->
     for data, encoding in ((text, "br"), (text, "gzip")):
         with pytest.raises(MalformedError):
             plain_bytes(data, encoding)
-    monkeypatch.setattr("reflexarc.wire.chat_assemble.MAX_DECODED_BYTES", 999)
+    monkeypatch.setattr("reflexarc.wire.encodings.MAX_DECODED_BYTES", 999)
     with pytest.raises(MalformedError, match="longer than"):
         plain_bytes(gzip.compress(text), "gzip")

@@ -20,7 +20,7 @@ from reflexarc.gateway.frames import Decide, Setup
 from reflexarc.gateway.switch import Switch
 from reflexarc.reflex import Reflex
 from reflexarc.store.place import state_dir
-from reflexarc.wire.chat_assemble import answer_from_body
+from reflexarc.wire.answers import answer_from_body
 
 _log = logging.getLogger("reflexarc.beside")
 _NAME = "in-process"

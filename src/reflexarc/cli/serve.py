@@ -50,7 +50,12 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
     is_flag=True,
     help="System 2 is a very small model that runs here: for trying things; docs/local.md.",
 )
-@click.option("--dialect", default=None, help="What clients speak.  [default: chat]")
+@click.option(
+    "--dialect",
+    default=None,
+    help="What System 2 speaks: chat, responses, messages or gemini. Clients may speak any.  "
+    "[default: chat]",
+)
 @click.option("--reflex", default=None, help="A learned reflex (.reflex).")
 @click.option(
     "--mode",

@@ -30,12 +30,12 @@ from reflexarc.gateway.asgi import (
     read_body,
     send_whole,
 )
+from reflexarc.gateway.ask_route import AskDesk
 from reflexarc.gateway.auditing import Auditor
-from reflexarc.gateway.chat_route import ChatDesk
 from reflexarc.gateway.cold import cold_routes
 from reflexarc.gateway.config import ACTING_MODES, GatewayConfig
-from reflexarc.gateway.doors import Door, Doors
-from reflexarc.gateway.forwarding import Exchange, Forwarder
+from reflexarc.gateway.doors import ASKS, Door, Doors
+from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.frames import Observed
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import RequestIds, own_headers
@@ -44,6 +44,7 @@ from reflexarc.gateway.native_door import NativeDoor
 from reflexarc.gateway.recorder import Recorder, RecorderLimits
 from reflexarc.gateway.relearner import Relearner
 from reflexarc.gateway.setting_up import recorder_setup, system1_setup
+from reflexarc.gateway.side_doors import SideDesk
 from reflexarc.gateway.standings import StandingDesk
 from reflexarc.gateway.state import Tested, open_state
 from reflexarc.gateway.switch import Switch
@@ -52,8 +53,8 @@ from reflexarc.gateway.tls import upstream_context
 from reflexarc.gateway.warming import warm_up
 from reflexarc.gateway.watching import Watch
 from reflexarc.steps.errors import InputError, ReflexarcError
-from reflexarc.upstream import Transport, forwarded_request_headers
-from reflexarc.wire.errors import error_body, error_face
+from reflexarc.upstream import Transport
+from reflexarc.wire.errors import error_body, error_face, error_of
 
 _log = logging.getLogger("reflexarc.gateway")
 
@@ -156,8 +157,8 @@ class Gateway:
         self._keeper = Keeper(name, self.recorder, clock_s)
         self._upstream_tls = upstream_context(config.tls)
         self._transport: Transport | None = None
-        self._forwarder: Forwarder | None = None
-        self._chat: ChatDesk | None = None
+        self._side: SideDesk | None = None
+        self._asks: AskDesk | None = None
 
     async def start(self) -> None:
         """Opens the transport, starts System 1 and the recorder. What of these fails is done
@@ -170,10 +171,11 @@ class Gateway:
         transport = Transport(self.config.timeouts, self._clock_s, self._upstream_tls)
         await warm_up(transport, self.config.route)
         self._transport = transport
-        self._forwarder = Forwarder(transport, self.metrics, self._clock_s)
-        self._chat = ChatDesk(
+        forwarder = Forwarder(transport, self.metrics, self._clock_s)
+        self._side = SideDesk(self.config.limits, forwarder, transport, self._clock_s)
+        self._asks = AskDesk(
             self.config,
-            self._forwarder,
+            forwarder,
             lambda on_answer: Auditor(
                 transport,
                 self.config.limits.observed_bytes,
@@ -194,8 +196,8 @@ class Gateway:
     async def close(self) -> None:
         await self._relearner.close()
         await self._watch.close()
-        if self._chat is not None:
-            await self._chat.auditor.close()
+        if self._asks is not None:
+            await self._asks.auditor.close()
         await self.system1.close()
         if self._transport is not None:
             await self._transport.close()
@@ -242,11 +244,12 @@ class Gateway:
         number = self._ids.next()
         request_id = self._ids.text(number, header(headers, b"x-request-id"))
         head = _Head(send)
-        arrival = Arrival(number, request_id, headers, began_s, receive, head.send)
         door = self._doors.of(scope)
+        client = door.client if door is not None else "chat"
+        arrival = Arrival(number, request_id, headers, began_s, receive, head.send, client)
         route_path, kind = (door.route.path, door.kind) if door else ("", "other")
         try:
-            if door is not None and door.method == method:
+            if door is not None and door.takes(method):
                 self._check_headers(headers)
                 status = await self._open(door, scope, arrival)
             elif path == NATIVE_PATH and method == "POST":
@@ -257,29 +260,32 @@ class Gateway:
                 await self._cold(scope, receive, self._labelled(head.send, request_id, began_s))
                 return
             else:
-                allowed = door.method if door is not None else _ALLOWED.get(path)
+                allowed = door.methods if door is not None else _ALLOWED.get(path)
                 status, text = (405, "method not allowed") if allowed else (404, "no such path")
-                body = error_body(status, f"{method} {path}: {text}", code=f"http_{status}")
+                said, code = f"{method} {path}: {text}", f"http_{status}"
+                _, body = error_of(status, said, code, client, request_id)
                 more = [(b"allow", allowed.encode())] if allowed else []
                 await self._answer(arrival, status, body, [*more, *_closing(headers)])
         except ClientGoneError:
             self.metrics.client_gone(route_path)
             return
         except InputError as error:
-            status, body = error_face(error)
+            status, body = error_face(error, client, request_id)
             # Only these come before the body is read through.
             unread = status in (413, 431)
             await self._answer(arrival, status, body, _closing(headers) if unread else [])
         except asyncio.CancelledError:
             if not head.is_out:
-                body = error_body(503, "the gateway is stopping", code="gateway_stopped")
-                await self._answer(arrival, 503, body)
+                said = "the gateway is stopping"
+                status, body = error_of(503, said, "gateway_stopped", client, request_id)
+                await self._answer(arrival, status, body)
             raise
         except Exception as error:  # the last resort: a fault of ours is answered, and said aloud
             status = 500
             _log.error("%s", _place(error))
             if not head.is_out:
-                body = error_body(500, "the gateway failed; its log says where", code="internal")
+                said = "the gateway failed; its log says where"
+                _, body = error_of(500, said, "internal", client, request_id)
                 await self._answer(arrival, 500, body)
         self.metrics.request(route_path, kind, status)
 
@@ -297,31 +303,23 @@ class Gateway:
         scope: Scope,
         arrival: Arrival,
     ) -> int:
-        if self._chat is None or self._forwarder is None:
+        if self._asks is None:
             raise ReflexarcError("the gateway is asked before it was started")
         query: bytes = scope["query_string"]
         url = yarl.URL(f"{door.url}?{query.decode('latin-1')}", encoded=True) if query else door.url
-        if door.kind == "chat":
+        if door.kind in ASKS:
             body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
-            return await self._chat.answer(door.route, url, door.key, arrival, body)
-        exchange = Exchange(
-            route=door.route.path,
-            method=door.method,
-            url=url,
-            headers=forwarded_request_headers(arrival.headers, door.key),
-            body=None,
-            began_s=arrival.began_s,
-            request_id=arrival.request_id,
-            label=lambda: _NONE,
-        )
-        return await self._forwarder.forward(exchange, arrival)
+            return await self._asks.answer(door, url, arrival, body)
+        if self._side is None:
+            raise ReflexarcError("the gateway is asked before it was started")
+        return await self._side.answer(door, url, arrival, scope["method"])
 
     async def _native(self, arrival: Arrival) -> int:
-        if self._chat is None:
+        if self._asks is None:
             raise ReflexarcError("the gateway is asked before it was started")
         body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
         door = NativeDoor(
-            self.config, self.system1, self.acting, self.metrics, self._chat, self._clock_s
+            self.config, self.system1, self.acting, self.metrics, self._asks, self._clock_s
         )
         status, reply = await door.answer(arrival, body)
         await self._answer(arrival, status, reply)
@@ -331,7 +329,8 @@ class Gateway:
         self, arrival: Arrival, status: int, body: bytes, more: Sequence[tuple[bytes, bytes]] = ()
     ) -> None:
         """An answer of our own, with the headers every answer carries."""
-        headers = own_headers(arrival.request_id, _NONE, reflexarc=self._since_ms(arrival.began_s))
+        since_ms = self._since_ms(arrival.began_s)
+        headers = own_headers(arrival.request_id, _NONE, arrival.client, reflexarc=since_ms)
         headers.extend(more)
         await send_whole(arrival.send, status, headers, body, b"application/json")
 
@@ -342,9 +341,9 @@ class Gateway:
             raise _HeadersTooLargeError(f"the headers are {size} bytes; the limit is {limit}")
 
     def _observed(self, number: int, observed: Observed) -> None:
-        if self._chat is not None:
+        if self._asks is not None:
             # After what waits for the decision itself: both may have come in one read.
-            asyncio.get_running_loop().call_soon(self._chat.comparing.observed, number, observed)
+            asyncio.get_running_loop().call_soon(self._asks.comparing.observed, number, observed)
 
     def _since_ms(self, began_s: float) -> float:
         return (self._clock_s() - began_s) * 1e3

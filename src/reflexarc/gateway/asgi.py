@@ -13,7 +13,8 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Arrival(NamedTuple):
-    """One request that came in: its number in this process, its id for the world, when it came."""
+    """One request that came in: its number in this process, its id for the world, when it came.
+    `client` is the dialect its sender reads."""
 
     number: int
     request_id: bytes
@@ -21,6 +22,7 @@ class Arrival(NamedTuple):
     began_s: float
     receive: Receive
     send: Send
+    client: str = "chat"
 
 
 class ClientGoneError(Exception):

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from reflexarc.gateway.forwarding import Copy, Exchange
+from reflexarc.gateway.copying import Copy
+from reflexarc.gateway.forwarding import Exchange
 from reflexarc.steps.errors import UpstreamError
 from reflexarc.upstream import Transport
 

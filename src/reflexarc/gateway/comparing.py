@@ -1,6 +1,6 @@
 """What System 2 answered, shown to System 1, and what came of the comparison: counted and kept."""
 
-from reflexarc.gateway.forwarding import Copy
+from reflexarc.gateway.copying import Copy
 from reflexarc.gateway.frames import Decided, Observe, Observed
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.metrics import Metrics

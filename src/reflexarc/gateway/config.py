@@ -15,6 +15,7 @@ from reflexarc.steps import Effect
 from reflexarc.steps.errors import ConfigError
 from reflexarc.store.records import Policy
 from reflexarc.upstream import Timeouts
+from reflexarc.wire.dialects import NAMES
 
 Mode = Literal["off", "shadow", "managed", "live"]
 ACTING_MODES: tuple[Mode, ...] = ("managed", "live")
@@ -60,6 +61,8 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `record`: what is kept of each step, by value (`full`), by keyed hash, or not at all. `canary`:
     the share of sessions that it acts for. `audit`: the share of acts that System 2 is asked
     about as well, to see that they still hold: `adaptive` (docs/lifecycle.md) or a fixed one.
+    `dialect`: what the upstream speaks (`chat`, `responses`, `messages`, `gemini`), one or several;
+    a request in one of these passes untouched, any other is converted to the first.
     `partial`: whether System 2 may be told which tool to call where only free text is missing.
     `warm_connections`: opened to the upstream before the first request. `price` is System 2's,
     for what steps cost.
@@ -71,7 +74,7 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: Mode = "shadow"
     max_error: float = DEFAULT_MAX_ERROR
     deadline_ms: float = 5.0
-    dialect: str = "chat"
+    dialect: str | tuple[str, ...] = "chat"
     api_key_env: str | None = None
     record: Policy = "hashed"
     canary: float = 1.0
@@ -82,6 +85,11 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effects: dict[str, Effect] = {}
     warm_connections: int = 0
     price: Price | None = None
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """What the upstream speaks; in the first it is asked by those whose own it does not."""
+        return (self.dialect,) if isinstance(self.dialect, str) else self.dialect
 
 
 class StoreLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -206,10 +214,7 @@ def checked(config: GatewayConfig, where: str) -> GatewayConfig:
     audits: dict[str, float | str] = {}
     for index, route in enumerate(config.route):
         here = f"{where}: route {index + 1}"
-        if route.dialect in ("responses", "messages"):
-            raise ConfigError(f"{here}: the dialect {route.dialect} does not work yet; chat does")
-        if route.dialect != "chat":
-            raise ConfigError(f"{here}: there is no dialect {route.dialect!r}; chat is known")
+        _check_dialects(route, here)
         if route.upstream != EMBEDDED:
             _check_url(route.upstream, here)
         elif route.api_key_env is not None:
@@ -258,6 +263,19 @@ def _check_ranges(values: msgspec.Struct, here: str, prefix: str) -> None:
                 raise ConfigError(
                     f"{here}: {prefix}{name} must be from {low} to {high}, not {value}"
                 )
+
+
+def _check_dialects(route: Route, here: str) -> None:
+    known = ", ".join(NAMES)
+    if not route.dialects or len(set(route.dialects)) < len(route.dialects):
+        raise ConfigError(f"{here}: dialect names what the upstream speaks, each once: {known}")
+    for name in route.dialects:
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {known}"
+            raise ConfigError(f"{here}: there is no dialect {name!r}; {hint}")
+    if route.upstream == EMBEDDED and route.dialects != ("chat",):
+        raise ConfigError(f"{here}: upstream {EMBEDDED} speaks chat; leave dialect out")
 
 
 def _check_url(text: str, here: str) -> None:

@@ -1,64 +1,153 @@
-"""Which path of which route a request is for, and where it goes from there."""
+"""Which path of which route a request is for, in which dialect it is asked, and where it goes.
+
+Under a route's path: `chat/completions`, `responses`, `messages` and `messages/count_tokens`,
+`models`, and Gemini's `models/MODEL:generateContent` and its likes. A route whose path ends with
+`/v1` answers Gemini's clients under `/v1beta` too, where they look.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import yarl
 
 from reflexarc.gateway.asgi import Scope
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.steps.errors import ConfigError
+from reflexarc.upstream import Key
+from reflexarc.wire.dialect import Where
+
+ASKS = ("chat", "responses", "messages", "gemini")
+"""Kinds of doors at which a model is asked: the dialects."""
+
+_PATHS = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
+_VERBS = {
+    "generateContent": ("gemini", False),
+    "streamGenerateContent": ("gemini", True),
+    "countTokens": ("count", False),
+}
 
 
 class Door(NamedTuple):
-    """One path of one route. `key` is the Authorization that replaces the client's."""
+    """One path of one route. `kind` is the dialect of a request to a model, or `models`, `model`,
+    `count` (of tokens), `kept` (an answer that was stored). `client` is the dialect its answers are
+    in, `upstream` the one that is spoken behind it; `url` is where it goes, `key` replaces the
+    client's. `rest` is what follows the path: an id, say."""
 
     route: Route
     kind: str
     method: str
     url: yarl.URL
-    key: str | None
+    key: Key | None
+    client: str
+    upstream: str
+    where: Where = Where()
+    rest: str = ""
+
+    @property
+    def methods(self) -> str:
+        return "GET, POST, DELETE" if self.kind == "kept" else self.method
+
+    def takes(self, method: str) -> bool:
+        return method in self.methods.split(", ")
 
 
 class Doors:
     """Every path of every route. Raises `ConfigError` for a key that is not in the environment."""
 
     def __init__(self, config: GatewayConfig, environment: Mapping[str, str]) -> None:
-        self._routes = config.route
-        self._doors = _doors(config, environment)
+        self._routes = {route.path: route for route in config.route}
+        self._keys = {route.path: _secret(route, environment) for route in config.route}
+        for route in config.route:
+            if route.path.endswith("/v1"):
+                self._routes.setdefault(f"{route.path}beta", route)
+        self._doors: dict[str, Door] = {}
+        for route in config.route:
+            for client, path in _PATHS.items():
+                self._doors[route.path + path] = self._asking(route, client)
+            count = f"{route.path}/messages/count_tokens"
+            self._doors[count] = self._door(route, "count", "POST", "messages", _COUNTING)
+        for path, route in self._routes.items():
+            client = "gemini" if path != route.path else "chat"
+            self._doors[f"{path}/models"] = self._door(route, "models", "GET", client, "/models")
 
     def of(self, scope: Scope) -> Door | None:
-        return self._doors.get(scope["path"]) or self._one_model(scope)
+        return self._doors.get(scope["path"]) or self._named(scope)
 
-    def _one_model(self, scope: Scope) -> Door | None:
-        """`.../models/ID`; an id may hold slashes."""
+    def _named(self, scope: Scope) -> Door | None:
+        """`.../models/ID`, which may hold slashes, with a verb or none; `.../responses/ID`."""
         path: str = scope["path"]
-        if "/models/" not in path or {".", ".."} & set(path.split("/")):
+        if {".", ".."} & set(path.split("/")):
             return None
         raw = bytes(scope["raw_path"]).decode("latin-1")
-        for route in self._routes:
-            begin = f"{route.path}/models/"
-            if path.startswith(begin) and raw.startswith(begin) and len(raw) > len(begin):
-                door = self._doors[f"{route.path}/models"]
-                url = yarl.URL(f"{door.url}/{raw[len(begin) :]}", encoded=True)
-                return door._replace(url=url)
+        for base, route in self._routes.items():
+            for kind, begin in (("model", f"{base}/models/"), ("kept", f"{base}/responses/")):
+                if not (path.startswith(begin) and raw.startswith(begin) and len(raw) > len(begin)):
+                    continue
+                rest = raw[len(begin) :]
+                if kind == "kept":
+                    door = self._door(route, "kept", "*", "responses", f"/responses/{rest}")
+                    return door._replace(rest=rest)
+                name, colon, verb = rest.rpartition(":")
+                if colon and verb in _VERBS:
+                    verb_kind, stream = _VERBS[verb]
+                    return self._gemini(route, verb_kind, Where(unquote(name), stream), verb)
+                client = "gemini" if base != route.path else "chat"
+                door = self._door(route, "model", "GET", client, f"/models/{rest}")
+                return door._replace(rest=unquote(rest))
         return None
 
+    def _asking(self, route: Route, client: str) -> Door:
+        upstream = spoken(route, client)
+        path = _PATHS.get(upstream, "")  # Gemini's names the model: it is known with the body
+        return self._door(route, client, "POST", client, path, upstream)
 
-def _doors(config: GatewayConfig, environment: Mapping[str, str]) -> dict[str, Door]:
-    doors: dict[str, Door] = {}
-    for route in config.route:
-        base = route.upstream.rstrip("/")
-        key: str | None = None
-        if route.api_key_env is not None:
-            secret = environment.get(route.api_key_env)
-            if not secret:
-                raise ConfigError(
-                    f"route {route.path}: the environment variable {route.api_key_env} is not set"
-                )
-            key = f"Bearer {secret}"
-        chat = yarl.URL(f"{base}/chat/completions")
-        models = yarl.URL(f"{base}/models")
-        doors[f"{route.path}/chat/completions"] = Door(route, "chat", "POST", chat, key)
-        doors[f"{route.path}/models"] = Door(route, "models", "GET", models, key)
-    return doors
+    def _gemini(self, route: Route, kind: str, where: Where, verb: str) -> Door:
+        upstream = spoken(route, "gemini")
+        path = f"/models/{where.model}:{verb}" if upstream == "gemini" else _PATHS[upstream]
+        door = self._door(route, kind, "POST", "gemini", path, upstream)
+        return door._replace(where=where)
+
+    def _door(
+        self,
+        route: Route,
+        kind: str,
+        method: str,
+        client: str,
+        path: str,
+        upstream: str | None = None,
+    ) -> Door:
+        upstream = upstream or spoken(route, client)
+        secret = self._keys[route.path]
+        url = yarl.URL(f"{route.upstream.rstrip('/')}{path}", encoded=True)
+        key = None if secret is None else Key.of(upstream, secret)
+        return Door(route, kind, method, url, key, client, upstream)
+
+
+_COUNTING = "/messages/count_tokens"
+
+
+def spoken(route: Route, client: str) -> str:
+    """The dialect in which a client's request goes upstream: its own where the upstream knows it,
+    else the first that it does."""
+    dialects = route.dialects
+    return client if client in dialects else dialects[0]
+
+
+def gemini_url(route: Route, model: str, verb: str) -> yarl.URL:
+    """Where Gemini answers for a model; `verb` as in `generateContent`."""
+    query = "?alt=sse" if verb == "streamGenerateContent" else ""
+    name = yarl.URL.build(path=model.removeprefix("models/")).raw_path
+    base = route.upstream.rstrip("/")
+    return yarl.URL(f"{base}/models/{name}:{verb}{query}", encoded=True)
+
+
+def _secret(route: Route, environment: Mapping[str, str]) -> str | None:
+    if route.api_key_env is None:
+        return None
+    secret = environment.get(route.api_key_env)
+    if not secret:
+        raise ConfigError(
+            f"route {route.path}: the environment variable {route.api_key_env} is not set"
+        )
+    return secret

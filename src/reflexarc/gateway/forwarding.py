@@ -12,12 +12,21 @@ import msgspec
 import yarl
 
 from reflexarc.gateway.asgi import Arrival, Headers, Receive, Send, send_whole
-from reflexarc.gateway.labels import own_headers, timing_label
+from reflexarc.gateway.converted import Converter
+from reflexarc.gateway.copying import Copy
+from reflexarc.gateway.labels import id_headers, own_headers, timing_label
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.steps.errors import UpstreamError
-from reflexarc.upstream import Answer, Transport, forwarded_response_headers, never_sent
-from reflexarc.wire.errors import error_body, error_face
-from reflexarc.wire.sse import data_event
+from reflexarc.upstream import (
+    Answer,
+    Transport,
+    converted_response_headers,
+    forwarded_response_headers,
+    never_sent,
+)
+from reflexarc.wire.converting import Conversion
+from reflexarc.wire.errors import error_event, error_face
+from reflexarc.wire.faults import Fault
 
 # A client that leaves is noticed after this long at the latest. Answers that are faster never pay
 # for the watching.
@@ -37,7 +46,8 @@ class Exchange(msgspec.Struct):
     stands when the answer's head is sent; `copy`, where given, takes the answer's bytes. `sent_s`
     and `head_s`, once known: when it was sent on, when the answer's head came. `forced`, where
     given, is sent in place of `body`; where the upstream refuses it (`forced_refused`) the body
-    itself is sent once."""
+    itself is sent once. `client` is the client's dialect; where the upstream speaks another, `sent`
+    is the request in that one, and `conversion` brings the answer back."""
 
     route: str
     method: str
@@ -47,52 +57,14 @@ class Exchange(msgspec.Struct):
     began_s: float
     request_id: bytes
     label: Callable[[], bytes]
-    copy: "Copy | None" = None
+    copy: Copy | None = None
     sent_s: float = 0.0
     head_s: float = 0.0
     forced: bytes | None = None
     forced_refused: bool = False
-
-
-class Copy:
-    """Keeps an answer for comparison, up to a limit; past it nothing is kept."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self.status = 0
-        self.content_type = ""
-        self.content_encoding = ""
-        self.complete = False
-        self._max_bytes = max_bytes
-        self._size = 0
-        self._parts: list[bytes] = []
-
-    def begin(self, answer: Answer) -> None:
-        self.status = answer.status
-        for name, value in answer.headers:
-            lower = name.lower()
-            if lower == b"content-type":
-                self.content_type = value.decode("latin-1")
-            elif lower == b"content-encoding":
-                self.content_encoding = value.decode("latin-1")
-
-    def add(self, chunk: bytes) -> None:
-        self._size += len(chunk)
-        if self._size <= self._max_bytes:
-            self._parts.append(chunk)
-        else:
-            self._parts.clear()
-
-    @property
-    def kept(self) -> bytes:
-        """What is kept of it, complete or not."""
-        return b"".join(self._parts)
-
-    @property
-    def body(self) -> bytes | None:
-        """None where the answer did not end or was too long to keep."""
-        if not self.complete or self._size > self._max_bytes:
-            return None
-        return b"".join(self._parts)
+    client: str = "chat"
+    conversion: Conversion | None = None
+    sent: bytes | None = None
 
 
 class Forwarder:
@@ -123,7 +95,8 @@ class Forwarder:
         exchange.sent_s = sent_s = self._clock_s()
         answer: Answer | None = None
         try:
-            body = exchange.body if exchange.forced is None else exchange.forced
+            body = exchange.body if exchange.sent is None else exchange.sent
+            body = body if exchange.forced is None else exchange.forced
             answer = await self._transport.send(
                 exchange.method, exchange.url, exchange.headers, body
             )
@@ -135,6 +108,8 @@ class Forwarder:
                 )
             exchange.head_s = head_s = self._clock_s()
             _check_head(answer)
+            if exchange.conversion is not None:
+                return await self._convert(exchange, exchange.conversion, answer, send, watch)
             # The head waits for the first byte: until then a failure still has its own status.
             chunk = await answer.next_chunk()
         except UpstreamError as error:
@@ -152,29 +127,61 @@ class Forwarder:
             await _pass_back(exchange.copy, answer, chunk, send)
         except UpstreamError as error:
             self._metrics.upstream_error(exchange.route, error.code)
-            await _break_off(answer, error.status, str(error), error.code, send)
+            await _break_off(exchange, answer, error.status, str(error), error.code, send)
         except asyncio.CancelledError:
             if not watch.gone:
                 said = "the gateway was stopped inside this answer"
-                await _break_off(answer, 503, said, "gateway_stopped", send)
+                await _break_off(exchange, answer, 503, said, "gateway_stopped", send)
             raise
         finally:
             answer.release()
         self._metrics.forwarded(sent_s - exchange.began_s, head_s - sent_s)
         return answer.status
 
+    async def _convert(
+        self,
+        exchange: Exchange,
+        conversion: Conversion,
+        answer: Answer,
+        send: Send,
+        watch: "_ClientWatch",
+    ) -> int:
+        """Raises an `UpstreamError` while the client was told nothing."""
+        converter = Converter(
+            conversion,
+            exchange.copy,
+            exchange.request_id.decode("latin-1"),
+            lambda answer: self._headers(exchange, answer, exchange.sent_s, exchange.head_s),
+            send,
+        )
+        try:
+            status = await converter.answer(answer)
+        except asyncio.CancelledError:
+            if not watch.gone:
+                said = "the gateway was stopped inside this answer"
+                await converter.cut(Fault("overloaded", said, 503, code="gateway_stopped"))
+            raise
+        answer.release()
+        self._metrics.forwarded(
+            exchange.sent_s - exchange.began_s, exchange.head_s - exchange.sent_s
+        )
+        return status
+
     def _headers(self, exchange: Exchange, answer: Answer, sent_s: float, head_s: float) -> Headers:
-        headers = forwarded_response_headers(answer.headers)
+        if exchange.conversion is None:
+            headers = forwarded_response_headers(answer.headers)
+        else:
+            headers = converted_response_headers(answer.headers, exchange.client)
         has_id = False
         kept: Headers = []
         for pair in headers:
-            has_id = has_id or pair[0] == b"x-request-id"
+            has_id = has_id or pair[0] in (b"x-request-id", b"request-id")
             if pair[0] not in _REPLACED and (
                 pair[0] != b"content-length" or answer.status not in _BODILESS
             ):
                 kept.append(pair)
         if not has_id:
-            kept.append((b"x-request-id", exchange.request_id))
+            kept.extend(id_headers(exchange.client, exchange.request_id))
         kept.append(
             (
                 b"server-timing",
@@ -187,9 +194,11 @@ class Forwarder:
         return kept
 
     async def _answer_error(self, exchange: Exchange, error: UpstreamError, send: Send) -> int:
-        status, body = error_face(error)
+        status, body = error_face(error, exchange.client, exchange.request_id)
         total_ms = (self._clock_s() - exchange.began_s) * 1e3
-        headers = own_headers(exchange.request_id, exchange.label(), reflexarc=total_ms)
+        headers = own_headers(
+            exchange.request_id, exchange.label(), exchange.client, reflexarc=total_ms
+        )
         if not never_sent(error):
             # System 2 may have done the work, and billed it; SDKs would ask it again unasked.
             headers.append((b"x-should-retry", b"false"))
@@ -219,13 +228,15 @@ def _check_head(answer: Answer) -> None:
         raise UpstreamError("the upstream broke HTTP: a header holds a character that none may")
 
 
-async def _break_off(answer: Answer, status: int, message: str, code: str, send: Send) -> None:
+async def _break_off(
+    exchange: Exchange, answer: Answer, status: int, message: str, code: str, send: Send
+) -> None:
     """After the head is out the status cannot change. A stream ends with an `error` event, which
     SDKs raise; any other answer is left unfinished, so that the client sees it is cut."""
     kinds: dict[bytes, bytes] = {name.lower(): value for name, value in answer.headers}
     is_stream = kinds.get(b"content-type", b"").lower().startswith(b"text/event-stream")
     if is_stream and b"content-encoding" not in kinds and b"content-length" not in kinds:
-        event = data_event(error_body(status, message, code=code))
+        event = error_event(status, message, code, exchange.client, exchange.request_id)
         await send({"type": "http.response.body", "body": b"\n\n" + event, "more_body": False})
 
 

@@ -82,12 +82,19 @@ def timing_label(**durations_ms: float) -> bytes:
     return ", ".join(f"{name};dur={ms:.3f}" for name, ms in durations_ms.items()).encode()
 
 
+def id_headers(client: str, request_id: bytes) -> list[tuple[bytes, bytes]]:
+    """A request's id under the names that clients of this dialect read."""
+    if client == "messages":
+        return [(b"request-id", request_id), (b"x-request-id", request_id)]
+    return [(b"x-request-id", request_id)]
+
+
 def own_headers(
-    request_id: bytes, label: bytes, **durations_ms: float
+    request_id: bytes, label: bytes, client: str = "chat", **durations_ms: float
 ) -> list[tuple[bytes, bytes]]:
     """The three of them, for an answer of our own."""
     return [
-        (b"x-request-id", request_id),
+        *id_headers(client, request_id),
         (b"server-timing", timing_label(**durations_ms)),
         (b"x-reflexarc-decision", label),
     ]

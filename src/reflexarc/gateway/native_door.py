@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from reflexarc.gateway.acting import Acting
 from reflexarc.gateway.asgi import Arrival
-from reflexarc.gateway.chat_route import ChatDesk
+from reflexarc.gateway.ask_route import AskDesk
 from reflexarc.gateway.config import GatewayConfig
 from reflexarc.gateway.frames import Native, NativeReply
 from reflexarc.gateway.metrics import Metrics
@@ -23,7 +23,7 @@ class NativeDoor:
         system1: System1,
         acting: Acting,
         metrics: Metrics,
-        chat: ChatDesk,
+        chat: AskDesk,
         clock_s: Callable[[], float],
     ) -> None:
         self._config = config

@@ -27,7 +27,8 @@ from reflexarc.reflex.reflex import Reflex
 from reflexarc.steps import Item, ToolCall, call_key
 from reflexarc.steps.errors import InputError, MalformedError
 from reflexarc.store.records import Prediction
-from reflexarc.wire.chat_assemble import Answer, answer_from_body, plain_bytes
+from reflexarc.wire.answers import Answer, answer_from_body
+from reflexarc.wire.encodings import plain_bytes
 from reflexarc.wire.offered import Tools
 
 MAX_ITEMS = 64

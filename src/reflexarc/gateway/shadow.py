@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from reflexarc.gateway.forwarding import Copy
+from reflexarc.gateway.copying import Copy
 from reflexarc.gateway.frames import Decided
 from reflexarc.gateway.labels import decision_label, escalation_label
 

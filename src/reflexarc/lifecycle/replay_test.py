@@ -11,8 +11,8 @@ from typing import Any, cast
 import msgspec
 
 from reflexarc.steps.errors import InputError, UpstreamError
+from reflexarc.wire.answers import answer_from_body
 from reflexarc.wire.chat_answer import CALL_ID_PREFIX
-from reflexarc.wire.chat_assemble import answer_from_body
 
 Ask = Callable[[bytes], tuple[int, str, bytes]]
 """Sends a body to System 2: status, content type, body. Raises `UpstreamError`."""
@@ -108,7 +108,7 @@ def _checked(name: str, ask: Ask, body: bytes) -> Check:
         read = answer_from_body(answer, content_type)
     except InputError as error:
         return Check(name, False, str(error))
-    if not read.complete and read.finish_reason is None:
+    if read.stop in (None, "truncated"):
         return Check(name, False, "the answer broke off")
     return Check(name, True, "")
 

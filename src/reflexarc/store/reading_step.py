@@ -10,8 +10,9 @@ from reflexarc.steps import Message
 from reflexarc.steps.errors import InputError, MalformedError
 from reflexarc.store.records import StepEnded
 from reflexarc.store.usage import Usage, usage_of
+from reflexarc.wire.answers import Answer, answer_from_body
 from reflexarc.wire.chat_answer import estimated_tokens
-from reflexarc.wire.chat_assemble import Answer, answer_from_body, plain_bytes
+from reflexarc.wire.encodings import plain_bytes
 from reflexarc.wire.json import split_list, split_object
 
 _MAX_NAME = 200

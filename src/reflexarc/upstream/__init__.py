@@ -1,5 +1,8 @@
 """System 2: HTTP transport to a model server. Bytes pass through it unchanged."""
 
+from reflexarc.upstream.headers import Key as Key
+from reflexarc.upstream.headers import converted_request_headers as converted_request_headers
+from reflexarc.upstream.headers import converted_response_headers as converted_response_headers
 from reflexarc.upstream.headers import forwarded_request_headers as forwarded_request_headers
 from reflexarc.upstream.headers import forwarded_response_headers as forwarded_response_headers
 from reflexarc.upstream.transport import Answer as Answer

@@ -11,6 +11,7 @@ import msgspec
 import xxhash
 
 from reflexarc.steps.errors import MalformedError
+from reflexarc.wire.assembling import Assembler, events_of
 from reflexarc.wire.dialect import Dialect, StreamReader, StreamWriter, Where
 from reflexarc.wire.faults import Fault
 from reflexarc.wire.ids import IdMap, IdRule
@@ -99,35 +100,51 @@ class Conversion:
         self.losses = Losses(upstream.name)
         self.answer_losses = Losses(client.name)
         self.ids = IdMap(rule or upstream.ids)
+        self.on_reply: Callable[[Reply], None] | None = None
+        """Shown the whole reply, before its end is told."""
         self._now_s = now_s
 
     def request(self) -> bytes:
         """The upstream's request."""
         return encode_json(self.upstream.write_ask(self.ask, self.losses, self.ids))
 
-    def reply(self, body: bytes, keep: Callable[[Reply], None] | None = None) -> bytes:
-        """A whole answer. `keep` is shown it first. Raises `MalformedError`, and `BrokenOffError`
-        where the body tells a fault."""
+    def read(self, body: bytes) -> Reply:
+        """A whole answer of the upstream's. Raises `MalformedError`, and `BrokenOffError` where the
+        body tells a fault."""
         value = decode_strict(body, "the upstream's answer")
         if isinstance(value, list):  # an error, from some
             value = next(iter(value), None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - of anything
         if not isinstance(value, dict):
             raise MalformedError("the upstream's answer is not a JSON object")
-        reply = self.upstream.read_reply(value)  # pyright: ignore[reportUnknownArgumentType] - of anything
-        reply = msgspec.structs.replace(
+        return self.own(self.upstream.read_reply(value))  # pyright: ignore[reportUnknownArgumentType] - of anything
+
+    def own(self, reply: Reply) -> Reply:
+        """With a time, and the ids that the client knows."""
+        return msgspec.structs.replace(
             reply,
             created_s=reply.created_s or self._now_s,
             parts=tuple(self._known_id(part) for part in reply.parts),
         )
-        if keep is not None:
-            keep(reply)
+
+    def write(self, reply: Reply) -> bytes:
+        """A reply, whole, in the client's dialect."""
+        if self.on_reply is not None:
+            self.on_reply(reply)
         return encode_json(self.client.write_reply(reply, self.ask, self.answer_losses))
+
+    def streamed(self, reply: Reply) -> bytes:
+        """The same as a stream."""
+        if self.on_reply is not None:
+            self.on_reply(reply)
+        writer = self.client.stream_writer(self.ask, self.answer_losses)
+        return b"".join(writer.write(event) for event in events_of(reply))
 
     def stream(self) -> "StreamConversion":
         return StreamConversion(
             self.upstream.stream_reader(),
             self.client.stream_writer(self.ask, self.answer_losses),
             self._known_event,
+            self.on_reply,
         )
 
     def fault(self, status: int, body: bytes, request_id: str) -> tuple[int, bytes, Fault]:
@@ -157,7 +174,11 @@ class StreamConversion:
     another upstream."""
 
     def __init__(
-        self, reader: StreamReader, writer: StreamWriter, known: Callable[[Event], Event]
+        self,
+        reader: StreamReader,
+        writer: StreamWriter,
+        known: Callable[[Event], Event],
+        on_reply: Callable[[Reply], None] | None = None,
     ) -> None:
         self.fault: Fault | None = None
         self.over = False
@@ -167,8 +188,8 @@ class StreamConversion:
         self._known = known
         self._held: Began | None = None
         self._begun = False
-        self.listener: Callable[[Event], None] | None = None
-        """Sees each event as it passes."""
+        self._on_reply = on_reply
+        self._assembler = Assembler() if on_reply is not None else None
 
     @property
     def begun(self) -> bool:
@@ -206,8 +227,8 @@ class StreamConversion:
         if self.over:
             return
         event = self._known(event)
-        if self.listener is not None:
-            self.listener(event)
+        if self._assembler is not None:
+            self._assembler.take(event)
         if isinstance(event, Began) and not self._begun:
             self._held = event
             return
@@ -221,4 +242,6 @@ class StreamConversion:
             self._begun = True
             out.append(self._writer.write(self._held or self._known(Began("", ""))))
         self.over = isinstance(event, Ended)
+        if self.over and self._assembler is not None and self._on_reply is not None:
+            self._on_reply(self._assembler.reply())
         out.append(self._writer.write(event))

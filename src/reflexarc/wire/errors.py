@@ -1,8 +1,14 @@
-"""Error bodies in OpenAI's form: `{"error": {"message", "type", "param", "code"}}`."""
+"""Errors of our own in the client's dialect; in OpenAI's form where nobody's is known."""
 
 import msgspec
 
 from reflexarc.steps.errors import ReflexarcError, RequestError
+from reflexarc.wire.dialects import dialect
+from reflexarc.wire.faults import Fault, kind_of
+from reflexarc.wire.json import encode_json
+from reflexarc.wire.sse import data_event, named_event
+
+_OPENAI = ("chat", "responses")
 
 
 class _Detail(msgspec.Struct):
@@ -23,10 +29,43 @@ def error_body(
     return msgspec.json.encode(_Body(_Detail(message, _kind(status), param, code)))
 
 
-def error_face(error: ReflexarcError) -> tuple[int, bytes]:
-    """Status and body of one of our errors."""
+def error_face(
+    error: ReflexarcError, client: str = "chat", request_id: bytes = b""
+) -> tuple[int, bytes]:
+    """Status and body of one of our errors, in the dialect `client`."""
     param = error.param if isinstance(error, RequestError) else None
-    return error.status, error_body(error.status, str(error), param=param, code=error.code)
+    if client in _OPENAI:
+        return error.status, error_body(error.status, str(error), param=param, code=error.code)
+    fault = Fault(kind_of(error.status), str(error), error.status, code=error.code, param=param)
+    return _written(fault, client, request_id)
+
+
+def error_of(
+    status: int, message: str, code: str, client: str = "chat", request_id: bytes = b""
+) -> tuple[int, bytes]:
+    """The same of what is no exception."""
+    if client in _OPENAI:
+        return status, error_body(status, message, code=code)
+    return _written(Fault(kind_of(status), message, status, code=code), client, request_id)
+
+
+def error_event(
+    status: int, message: str, code: str, client: str = "chat", request_id: bytes = b""
+) -> bytes:
+    """An error inside a stream that is on its way, whatever came of it."""
+    _, body = error_of(status, message, code, client, request_id)
+    if client == "messages":
+        return named_event(b"error", body)
+    if client == "responses":
+        said = msgspec.json.decode(body)["error"]
+        event = {"type": "error", "code": code, "message": said["message"], "param": None}
+        return named_event(b"error", msgspec.json.encode(event))
+    return data_event(body)
+
+
+def _written(fault: Fault, client: str, request_id: bytes) -> tuple[int, bytes]:
+    status, value = dialect(client).write_fault(fault, request_id.decode("latin-1"))
+    return status, encode_json(value)
 
 
 def _kind(status: int) -> str:

@@ -171,6 +171,8 @@ class Settings(msgspec.Struct, frozen=True):
     stream: bool = False
     include_usage: bool = False
     max_tokens: int | None = None
+    older_limit: bool = False
+    """Whether that limit came under the older of its dialect's two names."""
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None

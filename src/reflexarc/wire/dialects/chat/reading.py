@@ -19,14 +19,15 @@ def read_head(values: dict[str, Any], where: Where) -> Head:
         more["stream_options"] = options.rest
     limit = body.whole("max_completion_tokens")
     older = body.whole("max_tokens")
-    if older is not None:
-        more["max_tokens"] = older  # its own dialect puts it back under this name
+    if older is not None and limit is not None:
+        more["max_tokens"] = older
     effort = body.text("reasoning_effort")
     settings = Settings(
         model=body.text("model") or where.model,
         stream=bool(body.flag("stream")),
         include_usage=include_usage,
         max_tokens=limit if limit is not None else older,
+        older_limit=limit is None and older is not None,
         temperature=body.number("temperature"),
         top_p=body.number("top_p"),
         top_k=body.whole("top_k"),

@@ -34,11 +34,9 @@ def write_ask(ask: Ask, losses: Losses, ids: IdMap) -> dict[str, Any]:
     if settings.parallel is not None and (tools or own):
         body["parallel_tool_calls"] = settings.parallel
     _stream(settings, more, own, body)
-    older = more.pop("max_tokens", None)
-    if older is not None:
-        body["max_tokens"] = older
-    elif settings.max_tokens is not None:
-        body["max_completion_tokens"] = settings.max_tokens
+    if settings.max_tokens is not None:
+        name = "max_tokens" if own and settings.older_limit else "max_completion_tokens"
+        body[name] = settings.max_tokens
     _sampling(settings, own, body, losses)
     _rest(settings, own, body, losses)
     output = _output(settings.output)

@@ -1,4 +1,4 @@
-"""`POST …/chat/completions`: off passes on, shadow also compares, live lets System 1 act."""
+"""Requests to a model in any dialect: off passes on, shadow compares, live lets System 1 act."""
 
 import asyncio
 import hashlib
@@ -14,7 +14,10 @@ from reflexarc.gateway.auditing import Auditor
 from reflexarc.gateway.checking import check_object
 from reflexarc.gateway.comparing import Comparing
 from reflexarc.gateway.config import GatewayConfig, Route
-from reflexarc.gateway.forwarding import Copy, Exchange, Forwarder
+from reflexarc.gateway.converting import Converting, url_of
+from reflexarc.gateway.copying import Copy
+from reflexarc.gateway.doors import Door
+from reflexarc.gateway.forwarding import Exchange, Forwarder
 from reflexarc.gateway.frames import Decide, Decided
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import cost_label, decision_label, escalation_label, own_headers
@@ -22,7 +25,7 @@ from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.shadow import Shadow
 from reflexarc.gateway.system1 import System1
 from reflexarc.gateway.told import Told, told
-from reflexarc.upstream import forwarded_request_headers
+from reflexarc.upstream import converted_request_headers, forwarded_request_headers
 from reflexarc.wire.tool_choice import with_tool_choice
 
 _HAND_OVER_AFTER_S = 0.002
@@ -31,17 +34,18 @@ _IN_DOUBT = frozenset({"audits_unanswered", "in_doubt", "audits_busy"})
 
 
 class Asked(NamedTuple):
-    """One chat request with what is known of it before System 1 is."""
+    """One request to a model with what is known of it before System 1 is."""
 
     route: Route
+    door: Door
     exchange: Exchange
     told: Told
     tenant: bytes
     number: int
 
 
-class ChatDesk:
-    """Handles chat requests of every route. `tenant_key` makes tenants' names unguessable;
+class AskDesk:
+    """Handles requests to models, of every route. `tenant_key` makes tenants' names unguessable;
     `tested` tells the models of a route whose provider passed the replay test."""
 
     def __init__(
@@ -66,6 +70,7 @@ class ChatDesk:
         self._clock_s = clock_s
         self._tenant_key = tenant_key
         self._tested = tested
+        self._converting = Converting(config.limits.json_depth)
         self.comparing = Comparing(system1, keeper, metrics, acting.standings)
         self.auditor = auditor_of(self.comparing.audit_answered)
         # Upstreams that refused a forced tool_choice: they are not asked again.
@@ -73,29 +78,26 @@ class ChatDesk:
 
     async def answer(
         self,
-        route: Route,
+        door: Door,
         url: yarl.URL,
-        authorization: str | None,
         arrival: Arrival,
         body: bytes,
     ) -> int:
         """Answers one request and returns the status the client saw. Raises `InputError` for a
-        body that is not one JSON object, before anything was sent anywhere."""
+        body that is not one JSON object, before anything was sent anywhere. `url` is the door's
+        with the client's query."""
+        route = door.route
         encoded = header(arrival.headers, b"content-encoding") is not None
         if not encoded:
             await check_object(body)
-        exchange = Exchange(
-            route=route.path,
-            method="POST",
-            url=url,
-            headers=forwarded_request_headers(arrival.headers, authorization),
-            body=body,
-            began_s=arrival.began_s,
-            request_id=arrival.request_id,
-            label=_fixed(route.mode.encode()),
-        )
+        exchange = await self._exchange(door, url, arrival, body)
         asked = Asked(
-            route, exchange, told(arrival.headers), self.tenant(arrival.headers), arrival.number
+            route,
+            door,
+            exchange,
+            told(arrival.headers),
+            self.tenant(arrival.headers),
+            arrival.number,
         )
         if route.mode == "off":
             return await self._pass_on(asked, arrival)
@@ -111,9 +113,35 @@ class ChatDesk:
             return await self._look_on(asked, arrival, obstacle)
         return await self._live(asked, arrival)
 
+    async def _exchange(self, door: Door, url: yarl.URL, arrival: Arrival, body: bytes) -> Exchange:
+        exchange = Exchange(
+            route=door.route.path,
+            method="POST",
+            url=url,
+            headers=[],
+            body=body,
+            began_s=arrival.began_s,
+            request_id=arrival.request_id,
+            label=_fixed(door.route.mode.encode()),
+            client=door.client,
+        )
+        if door.client == door.upstream:
+            exchange.headers = forwarded_request_headers(arrival.headers, door.key)
+            return exchange
+        encoding = (header(arrival.headers, b"content-encoding") or b"").decode("latin-1")
+        exchange.conversion, exchange.sent = await self._converting.begin(door, body, encoding)
+        exchange.url = url_of(door, exchange.conversion)
+        exchange.headers = converted_request_headers(
+            arrival.headers,
+            door.key,
+            door.upstream,
+            stream=exchange.conversion.ask.settings.stream,
+        )
+        return exchange
+
     def tenant(self, headers: Headers) -> bytes:
         """Stands for the client's key; contexts are never shared between keys."""
-        for name in (b"authorization", b"api-key", b"x-api-key"):
+        for name in (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key"):
             if key := header(headers, name):
                 break
         else:
@@ -185,7 +213,9 @@ class ChatDesk:
             in_doubt = decided if obstacle in _IN_DOUBT else None
             decided = msgspec.structs.replace(decided, action="escalate", reason=obstacle)
         if decided is not None and decided.action == "partial":
-            forced = with_tool_choice(exchange.body or b"", decided.tool)
+            forced = None
+            if asked.door.client == asked.door.upstream == "chat":
+                forced = with_tool_choice(exchange.body or b"", decided.tool)
             obstacle = self._acting.why_not_this(route, decided)
             if obstacle is None and (forced is None or route.upstream in self._not_forcible):
                 obstacle = "partial_refused"
@@ -217,6 +247,7 @@ class ChatDesk:
         own = own_headers(
             exchange.request_id,
             exchange.label(),
+            exchange.client,
             reflexarc=total_ms,
             system1=decided.decide_ms,
         )

@@ -1,0 +1,66 @@
+"""Requests on their way to an upstream that speaks another dialect than their client."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import yarl
+
+from reflexarc.gateway.doors import Door, gemini_url
+from reflexarc.steps.errors import InputError, MalformedError, RequestError
+from reflexarc.wire.converting import Conversion, TurnMemory, read_ask
+from reflexarc.wire.dialects import dialect
+from reflexarc.wire.encodings import plain_bytes
+
+# Beyond this a body is read beside the event loop, with a memory of its own.
+_SLOWLY_READ_BYTES = 1024 * 1024
+
+
+class UnfitError(InputError):
+    """A request that does not fit its dialect, told as an upstream of that dialect would."""
+
+    code = "invalid_request"
+    status = 400
+
+    def __init__(self, error: RequestError) -> None:
+        super().__init__(str(error))
+        self.param = error.param
+
+
+class Converting:
+    """`unix_time` dates answers that come without a date."""
+
+    def __init__(self, max_depth: int, unix_time: Callable[[], float] = time.time) -> None:
+        self._max_depth = max_depth
+        self._unix_time = unix_time
+        self._memory = TurnMemory()
+
+    async def begin(self, door: Door, body: bytes, encoding: str) -> tuple[Conversion, bytes]:
+        """The conversion of a request, and the upstream's request. Raises `InputError`: a body that
+        is read is read strictly, no key twice."""
+        if len(body) <= _SLOWLY_READ_BYTES:
+            return self._begin(door, body, encoding, self._memory)
+        return await asyncio.to_thread(self._begin, door, body, encoding, TurnMemory())
+
+    def _begin(
+        self, door: Door, body: bytes, encoding: str, memory: TurnMemory
+    ) -> tuple[Conversion, bytes]:
+        client = dialect(door.client)
+        try:
+            plain = plain_bytes(body, encoding)
+            ask = read_ask(client, plain, door.where, memory, self._max_depth)
+        except RequestError as error:
+            raise UnfitError(error) from error
+        conversion = Conversion(client, dialect(door.upstream), ask, int(self._unix_time()))
+        try:
+            return conversion, conversion.request()
+        except ValueError as error:  # what no JSON can hold
+            raise MalformedError(f"the request cannot be converted: {error}") from error
+
+
+def url_of(door: Door, conversion: Conversion) -> yarl.URL:
+    """Where a converted request goes. The client's query was for its own dialect."""
+    if door.upstream != "gemini":
+        return door.url
+    verb = "streamGenerateContent" if conversion.ask.settings.stream else "generateContent"
+    return gemini_url(door.route, conversion.ask.settings.model, verb)

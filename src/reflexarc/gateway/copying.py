@@ -1,0 +1,44 @@
+"""A copy of an answer, kept while it passes, for comparing and for the store."""
+
+from reflexarc.upstream import Answer
+
+
+class Copy:
+    """Keeps an answer for comparison, up to a limit; past it nothing is kept."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.status = 0
+        self.content_type = ""
+        self.content_encoding = ""
+        self.complete = False
+        self._max_bytes = max_bytes
+        self._size = 0
+        self._parts: list[bytes] = []
+
+    def begin(self, answer: Answer) -> None:
+        self.status = answer.status
+        for name, value in answer.headers:
+            lower = name.lower()
+            if lower == b"content-type":
+                self.content_type = value.decode("latin-1")
+            elif lower == b"content-encoding":
+                self.content_encoding = value.decode("latin-1")
+
+    def add(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._size <= self._max_bytes:
+            self._parts.append(chunk)
+        else:
+            self._parts.clear()
+
+    @property
+    def kept(self) -> bytes:
+        """What is kept of it, complete or not."""
+        return b"".join(self._parts)
+
+    @property
+    def body(self) -> bytes | None:
+        """None where the answer did not end or was too long to keep."""
+        if not self.complete or self._size > self._max_bytes:
+            return None
+        return b"".join(self._parts)

@@ -1,0 +1,190 @@
+"""What clients ask beside a model's answers: lists of models, counts of tokens.
+
+Where the upstream speaks the client's dialect the bytes pass as they are; else the answer is made
+of what the upstream can say. A count that nothing upstream can give is an estimate, and says so.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import yarl
+
+from reflexarc.gateway.asgi import Arrival, read_body, send_whole
+from reflexarc.gateway.config import Limits
+from reflexarc.gateway.converting import UnfitError
+from reflexarc.gateway.doors import Door
+from reflexarc.gateway.forwarding import Exchange, Forwarder
+from reflexarc.gateway.labels import own_headers
+from reflexarc.steps.errors import MalformedError, RequestError, UpstreamError
+from reflexarc.upstream import Transport, converted_request_headers, forwarded_request_headers
+from reflexarc.wire.converting import TurnMemory, read_ask
+from reflexarc.wire.counting import Counting, counting_of, estimated_input
+from reflexarc.wire.dialects import dialect
+from reflexarc.wire.errors import error_face
+from reflexarc.wire.json import decode_strict, encode_json
+from reflexarc.wire.models import Model, read_models, write_model, write_models
+from reflexarc.wire.turns import Ask
+
+_NONE = b"none"
+_MAX_LIST_BYTES = 16 * 1024 * 1024
+ESTIMATED = b"x-reflexarc-estimated"
+
+
+class SideDesk:
+    """Answers at doors that are not a model's."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        forwarder: Forwarder,
+        transport: Transport,
+        clock_s: Callable[[], float],
+        unix_time: Callable[[], float] = time.time,
+    ) -> None:
+        self._limits = limits
+        self._forwarder = forwarder
+        self._transport = transport
+        self._clock_s = clock_s
+        self._unix_time = unix_time
+        self._memory = TurnMemory(8 * 1024 * 1024)
+
+    async def answer(self, door: Door, url: yarl.URL, arrival: Arrival, method: str) -> int:
+        """The status the client saw."""
+        if door.client == "chat" and door.kind in ("models", "model"):
+            wants = {name for name, _ in arrival.headers}
+            if b"anthropic-version" in wants:
+                door = door._replace(client="messages", upstream=spoken_models(door))
+        if door.client == door.upstream or (door.client, door.upstream) in _ALIKE:
+            return await self._pass_on(door, url, arrival, method)
+        try:
+            if door.kind == "count":
+                return await self._count(door, arrival)
+            return await self._models(door, arrival)
+        except UpstreamError as error:
+            status, body = error_face(error, door.client, arrival.request_id)
+            return await self._tell(door, arrival, status, body)
+
+    async def _pass_on(self, door: Door, url: yarl.URL, arrival: Arrival, method: str) -> int:
+        body = None
+        if method == "POST":
+            body = await read_body(arrival.headers, arrival.receive, self._limits.body_bytes)
+        exchange = Exchange(
+            route=door.route.path,
+            method=method,
+            url=url,
+            headers=forwarded_request_headers(arrival.headers, door.key),
+            body=body,
+            began_s=arrival.began_s,
+            request_id=arrival.request_id,
+            label=lambda: _NONE,
+            client=door.client,
+        )
+        return await self._forwarder.forward(exchange, arrival)
+
+    async def _count(self, door: Door, arrival: Arrival) -> int:
+        body = await read_body(arrival.headers, arrival.receive, self._limits.body_bytes)
+        client = dialect(door.client)
+        own, counting = counting_of(door.client), counting_of(door.upstream)
+        if own is None:
+            raise RequestError(f"the dialect {door.client} has no count of tokens")
+        try:
+            plain = own.asked(body)
+            ask = read_ask(client, plain, door.where, self._memory, self._limits.json_depth)
+        except RequestError as error:
+            raise UnfitError(error) from error
+        told = None if counting is None else await self._counted(door, arrival, counting, ask)
+        if told is not None:
+            return await self._tell(door, arrival, 200, encode_json(own.write(told)))
+        reply = encode_json(own.write(estimated_input(ask)))
+        return await self._tell(door, arrival, 200, reply, ((ESTIMATED, b"input_tokens"),))
+
+    async def _counted(
+        self, door: Door, arrival: Arrival, counting: Counting, ask: Ask
+    ) -> int | None:
+        """None where the upstream does not count."""
+        url = yarl.URL(
+            f"{door.route.upstream.rstrip('/')}{counting.path(ask.settings.model)}", encoded=True
+        )
+        status, value = await self._asked(door, arrival, "POST", url, counting.write_request(ask))
+        if status in (404, 405, 501):
+            return None
+        if status != 200 or not isinstance(value, dict):
+            raise UpstreamError(f"the upstream answered a count of tokens with status {status}")
+        return counting.read(cast("dict[str, Any]", value))
+
+    async def _models(self, door: Door, arrival: Arrival) -> int:
+        base = door.route.upstream.rstrip("/")
+        url = yarl.URL(f"{base}/models", encoded=True)
+        status, value = await self._asked(door, arrival, "GET", url, None)
+        if status >= 400 or not isinstance(value, dict):
+            raw = encode_json(value)
+            fault = dialect(door.upstream).read_fault(max(status, 400), raw)
+            told, written = dialect(door.client).write_fault(
+                fault, arrival.request_id.decode("latin-1")
+            )
+            return await self._tell(door, arrival, told, encode_json(written))
+        models = read_models(cast("dict[str, Any]", value), door.upstream)
+        if door.kind == "models":
+            listed = write_models(models, door.client, int(self._unix_time()))
+            return await self._tell(door, arrival, 200, encode_json(listed))
+        wanted = door.rest.removeprefix("models/")
+        found = next((model for model in models if model.id == wanted), None)
+        return await self._one(door, arrival, wanted, found)
+
+    async def _one(self, door: Door, arrival: Arrival, wanted: str, found: Model | None) -> int:
+        if found is None:
+            error = _NoModelError(f"there is no model {wanted!r}")
+            status, body = error_face(error, door.client, arrival.request_id)
+            return await self._tell(door, arrival, status, body)
+        written = write_model(found, door.client, int(self._unix_time()))
+        return await self._tell(door, arrival, 200, encode_json(written))
+
+    async def _asked(
+        self, door: Door, arrival: Arrival, method: str, url: yarl.URL, body: bytes | None
+    ) -> tuple[int, Any]:
+        headers = converted_request_headers(arrival.headers, door.key, door.upstream, stream=False)
+        answer = await self._transport.send(method, url, headers, body)
+        try:
+            parts: list[bytes] = []
+            size = 0
+            async for chunk in answer.chunks():
+                size += len(chunk)
+                if size > _MAX_LIST_BYTES:
+                    raise UpstreamError(f"the upstream answered more than {_MAX_LIST_BYTES} bytes")
+                parts.append(chunk)
+        finally:
+            answer.release()
+        try:
+            return answer.status, decode_strict(b"".join(parts), "the upstream's answer")
+        except MalformedError:
+            return answer.status, None
+
+    async def _tell(
+        self,
+        door: Door,
+        arrival: Arrival,
+        status: int,
+        body: bytes,
+        more: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> int:
+        since_ms = (self._clock_s() - arrival.began_s) * 1e3
+        headers = own_headers(arrival.request_id, _NONE, door.client, reflexarc=since_ms)
+        headers.extend(more)
+        await send_whole(arrival.send, status, headers, body, b"application/json")
+        return status
+
+
+_ALIKE = frozenset({("chat", "responses"), ("responses", "chat")})
+"""One provider's two dialects: their models are one list."""
+
+
+class _NoModelError(RequestError):
+    code = "model_not_found"
+    status = 404
+
+
+def spoken_models(door: Door) -> str:
+    """The dialect a list of models is asked for in."""
+    dialects = door.route.dialects
+    return "messages" if "messages" in dialects else dialects[0]
