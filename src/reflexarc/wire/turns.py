@@ -19,12 +19,14 @@ CallKind = Literal["function", "custom"]
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
     """`cache`: a mark of prompt caching (`{"type": "ephemeral", ...}`). `item`: what is said of the
-    message that begins here (its id, its status), in dialects whose turns hold several."""
+    message that begins here (its id, its status), in dialects whose turns hold several. `joins`:
+    it goes on with the text right before it, until the turns are `joined`."""
 
     text: str
     cache: dict[str, Any] | None = None
     more: dict[str, Any] = {}
     item: dict[str, Any] | None = None
+    joins: bool = False
 
 
 class Media(msgspec.Struct, frozen=True, tag="media"):
@@ -47,7 +49,8 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
     """A model's thinking. `signature` is what its provider wants back, byte for byte, and `origin`
     the dialect it came in; `redacted`: the signature is all there is, and `text` is empty. `id` is
     an item's own. `calls` are signatures by ids of calls of the same turn, which a client's dialect
-    brings back beside them: `joined` puts them where they belong."""
+    brings back beside them: `joined` puts them where they belong. `joins`: so many characters of
+    the unsigned thinking right before it are its beginning, until the turns are `joined`."""
 
     text: str
     signature: str | None = None
@@ -56,6 +59,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
     id: str | None = None
     more: dict[str, Any] = {}
     calls: dict[str, str] = {}
+    joins: int = 0
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):
@@ -226,7 +230,7 @@ def joined(turns: "list[Turn] | tuple[Turn, ...]") -> tuple[Turn, ...]:
     made: list[Call] = []
     for at, turn in enumerate(whole):
         if turn.role == "assistant":
-            whole[at] = turn = _identified(_signed(turn), made)
+            whole[at] = turn = _identified(_signed(_whole_parts(turn)), made)
             calls = [part for part in turn.parts if isinstance(part, Call)]
             names.update((call.id, call.name) for call in calls)
             if at and whole[at - 1].role != "assistant":
@@ -255,6 +259,31 @@ def _signed(turn: Turn) -> Turn:
         elif isinstance(part, Call) and part.id in brought and part.signature is None:
             origin, held = brought[part.id]
             part = msgspec.structs.replace(part, signature=held, origin=origin)
+        parts.append(part)
+    return msgspec.structs.replace(turn, parts=tuple(parts))
+
+
+def _whole_parts(turn: Turn) -> Turn:
+    """Text and thinking that a client kept in pieces, as a stream brought them, put together."""
+    if not any(isinstance(part, Text | Thinking) and part.joins for part in turn.parts):
+        return turn
+    parts: list[Part] = []
+    for part in turn.parts:
+        if isinstance(part, Text) and part.joins:
+            before = parts[-1] if parts else None
+            text = part.text
+            if isinstance(before, Text) and not (before.more or before.cache or before.item):
+                text = before.text + text
+                parts.pop()
+            part = msgspec.structs.replace(part, text=text, joins=False)
+        elif isinstance(part, Thinking) and part.joins:
+            text, left = part.text, part.joins
+            while parts and isinstance(before := parts[-1], Thinking):
+                if before.signature is not None or not 0 < len(before.text) <= left:
+                    break
+                text, left = before.text + text, left - len(before.text)
+                parts.pop()
+            part = msgspec.structs.replace(part, text=text, joins=0)
         parts.append(part)
     return msgspec.structs.replace(turn, parts=tuple(parts))
 

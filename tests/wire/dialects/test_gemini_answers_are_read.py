@@ -232,9 +232,10 @@ def test_chunks_without_content_change_nothing(odd: dict[str, Any]) -> None:
     assert assembled(events(sse(odd, *around))).parts == (Text("ab"),)
 
 
-def test_a_chunk_that_keeps_the_line_open_says_nothing_of_who_answers() -> None:
-    reply = assembled(events(KEEP_ALIVE + sse(chunk({"text": "a"}, reason="STOP"))))
-    assert reply.id == "r1"
+def test_what_keeps_the_line_open_changes_nothing() -> None:
+    stream = sse(chunk({"text": "a"}, reason="STOP"))
+    assert events(KEEP_ALIVE + stream + KEEP_ALIVE) == events(stream)
+    assert events(sse({}) + stream) == events(stream)
 
 
 def test_a_done_mark_that_some_proxies_add_is_passed_over() -> None:

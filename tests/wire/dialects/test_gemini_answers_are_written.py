@@ -15,6 +15,7 @@ from reflexarc.wire.losses import Losses
 from reflexarc.wire.replies import (
     Began,
     Ended,
+    Event,
     Failed,
     PartBegan,
     PartEnded,
@@ -38,6 +39,7 @@ from tests.wire.dialects.gemini_answers import (
     sse,
     written,
 )
+from tests.wire.dialects.gemini_asks import read
 
 BEGAN = Began("r1", "m")
 END = Ended("end", usage=Usage(10, 5))
@@ -219,15 +221,22 @@ def test_others_signatures_travel_sealed_and_come_back(thought: Thinking) -> Non
 
 
 @pytest.mark.parametrize("thought", THOUGHTS)
-def test_they_do_in_a_stream_too(thought: Thinking) -> None:
-    streamed = events_of(Reply("r1", "m", (thought, Text("so")), "end"))
-    parts = parts_of(written(streamed))
-    texts = "".join(part["text"] for part in parts if part.get("thought"))
-    signed = [part for part in parts if "thoughtSignature" in part]
-    assert texts == thought.text
-    assert len(signed) == 1
-    back = _replayed([{**signed[0], "text": texts}])
-    assert back == [thought]
+@pytest.mark.parametrize("bits", [1, 2])
+def test_they_do_in_pieces_too(thought: Thinking, bits: int) -> None:
+    """Clients keep each chunk of a stream as a content of its own."""
+    told: list[Event] = [BEGAN]
+    for event in events_of(Reply("r1", "m", (Thinking("first"), thought, Text("so")), "end")):
+        if isinstance(event, PartGrew) and bits == 2:
+            told += [PartGrew(event.at, event.text[:1]), PartGrew(event.at, event.text[1:])]
+        else:
+            told.append(event)
+    contents = [one["candidates"][0]["content"] for one in written(told)]
+    ask = read({"contents": contents})
+    unsigned = [part for part in ask.turns[0].parts if part != thought]
+    assert thought in ask.turns[0].parts
+    said = "".join(part.text for part in unsigned if isinstance(part, Thinking))
+    assert said == "first"
+    assert unsigned[-1] == Text("so")
 
 
 def test_geminis_own_signatures_are_not_sealed() -> None:

@@ -222,3 +222,19 @@ def test_a_head_that_does_not_fit_is_refused_with_its_path(
     with pytest.raises(RequestError) as caught:
         read(body)
     assert caught.value.param == param
+
+
+def test_an_answer_kept_chunk_by_chunk_is_one_turn_again() -> None:
+    contents = [
+        said({"text": "?"}, role="user"),
+        said({"text": "Hel"}),
+        said({"text": "lo"}, called("f")),
+        said({"text": "", "thoughtSignature": "c2ln"}),
+        said({"text": "!"}),
+        said({"text": "?"}),
+        said({"text": ".", "thoughtSignature": "c2ln"}),
+    ]
+    _, turn = read({"contents": contents}).turns
+    texts = [part.text for part in turn.parts if isinstance(part, Text)]
+    assert texts == ["Hello", "!?", "."]
+    assert Text("Hello") in turn.parts

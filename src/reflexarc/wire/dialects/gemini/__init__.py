@@ -12,8 +12,9 @@ from reflexarc.wire.losses import Losses
 from reflexarc.wire.replies import Reply
 from reflexarc.wire.turns import Ask, Turn
 
-KEEP_ALIVE = b"data: {}\n\n"
-"""A chunk that says nothing: Google's clients take a comment for a broken answer."""
+KEEP_ALIVE = b"\n"
+"""Between chunks. Google's clients take a comment for a broken answer, and a chunk without content
+for a turn to forget."""
 
 
 class GeminiDialect:

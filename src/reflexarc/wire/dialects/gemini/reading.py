@@ -1,12 +1,15 @@
 """Requests for `generateContent`, read. The model, and whether to stream, come from the URL.
 
 Normal forms, which say the same: members in camelCase; the role of an instruction is left out;
-results come first in their content; contents of the model that follow each other are one;
-declarations that follow each other stand in one tool, hosted tools in one each; `responseSchema` is
-said as `responseJsonSchema`; levels of thinking and modes of calling are upper case.
+results come first in their content; contents of the model that follow each other are one, and so
+are plain texts where they meet; declarations that follow each other stand in one tool, hosted tools
+in one each; `responseSchema` is said as `responseJsonSchema`; levels of thinking and modes of
+calling are upper case.
 """
 
 from typing import Any, cast
+
+import msgspec
 
 from reflexarc.wire.dialect import Head, Where
 from reflexarc.wire.dialects.gemini.parts_in import read_part
@@ -29,6 +32,7 @@ from reflexarc.wire.turns import (
     Reasoning,
     Result,
     Settings,
+    Text,
     Thinking,
     ToolChoice,
     ToolOffer,
@@ -98,7 +102,7 @@ def read_message(value: Any, path: str) -> tuple[Turn, ...]:
         for at, part in enumerate(parts):
             if isinstance(part, Result):
                 raise fault(f"{path}.parts[{at}]", "must stand in a content of the user's")
-        return (Turn("assistant", parts, joins=True, more=given),)
+        return (Turn("assistant", _going_on(parts), joins=True, more=given),)
     if role not in ("user", "function", "tool"):
         raise fault(f"{path}.role", "must be user or model", role)
     results = tuple(part for part in parts if isinstance(part, Result))
@@ -109,6 +113,17 @@ def read_message(value: Any, path: str) -> tuple[Turn, ...]:
     if rest:
         turns.append(Turn("user", rest, joins=True))
     return tuple(turns)
+
+
+def _going_on(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Clients keep each chunk of a stream as a content. Signed text stays as it is."""
+    first = parts[0] if parts else None
+    if not isinstance(first, Text) or first.more:
+        return parts
+    second = parts[1] if len(parts) > 1 else None
+    if isinstance(second, Thinking) and second.more.get("signs") == "part":
+        return parts
+    return (msgspec.structs.replace(first, joins=True), *parts[1:])
 
 
 def _said_by_user(part: Part, path: str) -> Part:

@@ -142,12 +142,12 @@ def _name_more(more: dict[str, Any], own: bool, losses: Losses) -> None:
         losses.lose_all(more, "content.")
 
 
-def _put_thinking(part: Thinking, parts: list[dict[str, Any]]) -> None:
+def _put_thinking(part: Thinking, parts: list[dict[str, Any]], grown: int = 0) -> None:
     if part.redacted and part.origin == NAME:
         put_signing(part, parts)
         return
     made: dict[str, Any] = {"text": part.text, "thought": True}
-    signature = signature_of(part)
+    signature = signature_of(part, grown)
     if signature is not None:
         made["thoughtSignature"] = signature
     parts.append({**made, **(beside(part.more) if part.origin == NAME else {})})
@@ -164,6 +164,7 @@ class GeminiStreamWriter:
         self._own = False
         self._part: ReplyPart | None = None
         self._texts: list[str] = []
+        self._grown = 0
         self._aside: list[Foreign] = []
         self._over = False
 
@@ -177,6 +178,7 @@ class GeminiStreamWriter:
             if isinstance(self._part, Text | Refusal):
                 return self._chunk([{"text": event.text}])
             if isinstance(self._part, Thinking):
+                self._grown += len(event.text)
                 return self._chunk([{"text": event.text, "thought": True}])
             self._texts.append(event.text)
             return b""
@@ -200,7 +202,7 @@ class GeminiStreamWriter:
 
     def _begin(self, part: ReplyPart) -> bytes:
         """What is all there goes out; what may grow is begun."""
-        self._part, self._texts = part, []
+        self._part, self._texts, self._grown = part, [], 0
         if isinstance(part, Foreign) and self._own and _is_aside(part):
             self._aside.append(part)
             return b""
@@ -231,7 +233,7 @@ class GeminiStreamWriter:
             signed = msgspec.structs.replace(
                 part, text="", signature=event.signature, origin=event.origin
             )
-            _put_thinking(signed, parts)
+            _put_thinking(signed, parts, self._grown)
             return self._chunk(parts)
         return b""
 

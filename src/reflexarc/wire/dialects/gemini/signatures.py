@@ -20,6 +20,7 @@ SKIP_SIGNATURE = "skip_thought_signature_validator"
 """What Google wants in place of a signature on a call that no Gemini made. From Gemini 3 on, a turn
 whose first call has none is refused (https://ai.google.dev/gemini-api/docs/thought-signatures)."""
 
+_GOES_ON = "reflexarc.goes_on"
 _BEFORE_GEMINI_3 = re.compile(r"(?:.*/)?(?:gemini-[12](?:\D|$)|gemma|learnlm)")
 _SEALED_START = base64.b64encode(b"reflexarc-1.").decode()
 
@@ -57,7 +58,17 @@ def signed_thinking(text: str, signature: str | None, more: dict[str, Any]) -> T
     if sealed is None:
         return Thinking(text, signature, NAME, more=more)
     shown = "" if sealed.redacted else text
-    return Thinking(shown, sealed.signature, sealed.origin, sealed.redacted, sealed.id, sealed.more)
+    more = dict(sealed.more)
+    joins = more.pop(_GOES_ON, 0)
+    return Thinking(
+        shown,
+        sealed.signature,
+        sealed.origin,
+        sealed.redacted,
+        sealed.id,
+        more,
+        joins=joins if isinstance(joins, int) and not text else 0,
+    )
 
 
 def signing(signature: str, where: str, more: dict[str, Any]) -> Thinking:
@@ -68,10 +79,12 @@ def signing(signature: str, where: str, more: dict[str, Any]) -> Thinking:
     return signed_thinking("", signature, more)
 
 
-def signature_of(part: Thinking) -> str | None:
-    """As a client of this dialect gets it and brings it back."""
+def signature_of(part: Thinking, grown: int = 0) -> str | None:
+    """As a client of this dialect gets it and brings it back. `grown`: characters that it was told
+    before, in parts of their own."""
     if part.signature is None or part.origin == NAME:
         return part.signature
+    more = {**part.more, _GOES_ON: grown} if grown else part.more
     return sealed_signature(
-        Sealed(part.origin, part.signature, part.redacted, id=part.id, more=part.more)
+        Sealed(part.origin, part.signature, part.redacted, id=part.id, more=more)
     )
