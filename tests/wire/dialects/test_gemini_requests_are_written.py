@@ -179,6 +179,15 @@ def test_thinking_is_asked_for_as_the_model_knows_it(
     assert named == lost
 
 
+def test_who_asks_for_thinking_in_messages_sees_it() -> None:
+    reasoning = Reasoning(enabled=True, budget=2000)
+    body, lost = write(asked(HI, dialect="messages", reasoning=reasoning))
+    assert body["generationConfig"] == {
+        "thinkingConfig": {"thinkingBudget": 2000, "includeThoughts": True}
+    }
+    assert lost == ()
+
+
 def test_settings_that_cannot_be_said_are_named_in_their_own_words() -> None:
     ask = asked(
         HI,

@@ -16,7 +16,7 @@ from reflexarc.wire.dialects.gemini.faults import write_fault
 from reflexarc.wire.dialects.gemini.parts_out import args_of, beside, function_call, media
 from reflexarc.wire.dialects.gemini.shapes import NAME
 from reflexarc.wire.dialects.gemini.signatures import sealed_signature, signature_of
-from reflexarc.wire.dialects.gemini.streams_in import BESIDE_CANDIDATES
+from reflexarc.wire.dialects.gemini.words import BESIDE_CANDIDATES, BESIDE_CONTENT, REASONS
 from reflexarc.wire.json import encode_json
 from reflexarc.wire.losses import HEADER, Losses
 from reflexarc.wire.replies import (
@@ -30,38 +30,11 @@ from reflexarc.wire.replies import (
     PartSigned,
     Reply,
     ReplyPart,
-    Stop,
 )
 from reflexarc.wire.sealed import Sealed
 from reflexarc.wire.sse import data_event
 from reflexarc.wire.turns import Call, Foreign, Media, Refusal, Text, Thinking
 from reflexarc.wire.usage import usage_to_gemini
-
-_REASONS: dict[Stop, str] = {
-    "end": "STOP",
-    "calls": "STOP",
-    "stop_sequence": "STOP",
-    "length": "MAX_TOKENS",
-    "truncated": "MAX_TOKENS",
-    "filter": "SAFETY",
-    "refusal": "SAFETY",
-    "pause": "CONTINUATION",
-}
-_BESIDE_CONTENT = frozenset(
-    {
-        "finishReason",
-        "finishMessage",
-        "citationMetadata",
-        "groundingMetadata",
-        "groundingAttributions",
-        "avgLogprobs",
-        "logprobsResult",
-        "safetyRatings",
-        "urlContextMetadata",
-        "continuationToken",
-    }
-)
-"""What a candidate tells beside its content; read as parts, and put back here."""
 
 
 def write_reply(reply: Reply, losses: Losses) -> dict[str, Any]:
@@ -77,7 +50,7 @@ def write_reply(reply: Reply, losses: Losses) -> dict[str, Any]:
         losses.lose_all(reply.more)
     _lose_stop(reply.stop_sequence, losses)
     content = {"parts": parts, "role": "model"}
-    candidate = {"content": content, "finishReason": _REASONS[reply.stop], "index": 0}
+    candidate = {"content": content, "finishReason": REASONS[reply.stop], "index": 0}
     body: dict[str, Any] = {"candidates": [candidate]}
     for part in aside:
         (body if part.what in BESIDE_CANDIDATES else candidate).update(part.value)
@@ -90,7 +63,7 @@ def write_reply(reply: Reply, losses: Losses) -> dict[str, Any]:
 
 
 def _is_aside(part: Foreign) -> bool:
-    return part.what in _BESIDE_CONTENT or part.what in BESIDE_CANDIDATES
+    return part.what in BESIDE_CONTENT or part.what in BESIDE_CANDIDATES
 
 
 def _lose_stop(sequence: str | None, losses: Losses) -> None:
@@ -263,7 +236,7 @@ class GeminiStreamWriter:
         content = {"parts": [{"text": ""}], "role": "model"}
         candidate: dict[str, Any] = {
             "content": content,
-            "finishReason": _REASONS[ended.stop],
+            "finishReason": REASONS[ended.stop],
             "index": 0,
         }
         body: dict[str, Any] = {"candidates": [candidate]}

@@ -13,9 +13,10 @@ import msgspec
 
 from reflexarc.steps.errors import RequestError
 from reflexarc.wire.dialects.gemini.faults import error_in, fault_of
-from reflexarc.wire.dialects.gemini.partial_args import PartialArgs
+from reflexarc.wire.dialects.gemini.partial_calls import PartialCall
 from reflexarc.wire.dialects.gemini.parts_in import read_part
-from reflexarc.wire.dialects.gemini.shapes import NAME, compact, listed, members
+from reflexarc.wire.dialects.gemini.shapes import NAME, listed, members
+from reflexarc.wire.dialects.gemini.words import BESIDE_CANDIDATES, BROKEN, PLAIN, STOPS
 from reflexarc.wire.faults import Fault
 from reflexarc.wire.ids import made_id
 from reflexarc.wire.replies import (
@@ -34,36 +35,28 @@ from reflexarc.wire.sse import SseEvent
 from reflexarc.wire.turns import Call, Foreign, Result, Text, Thinking
 from reflexarc.wire.usage import Usage, merged, usage_from_gemini
 
-STOPS: dict[str, Stop] = {
-    "STOP": "end",
-    "MAX_TOKENS": "length",
-    "SAFETY": "filter",
-    "RECITATION": "filter",
-    "LANGUAGE": "filter",
-    "BLOCKLIST": "filter",
-    "PROHIBITED_CONTENT": "filter",
-    "SPII": "filter",
-    "IMAGE_SAFETY": "filter",
-    "IMAGE_PROHIBITED_CONTENT": "filter",
-    "IMAGE_RECITATION": "filter",
-    "MODEL_ARMOR": "filter",
-    "CONTINUATION": "pause",
-}
-_BROKEN = frozenset(
-    {
-        "MALFORMED_FUNCTION_CALL",
-        "MALFORMED_RESPONSE",
-        "UNEXPECTED_TOOL_CALL",
-        "TOO_MANY_TOOL_CALLS",
-        "MISSING_THOUGHT_SIGNATURE",
-    }
-)
-"""The model's turn came to nothing: an error where there is no answer, a cut one where there is."""
-_PLAIN = frozenset({"STOP", "MAX_TOKENS", "SAFETY", "CONTINUATION"})
-"""Reasons that are written again as they were."""
-BESIDE_CANDIDATES = frozenset({"promptFeedback", "modelStatus"})
 _TELLING = frozenset({"responseId", "modelVersion", "candidates", "promptFeedback"})
 """A chunk with none of these keeps the line open, and tells nothing of the answer."""
+_KNOWN = frozenset(
+    {
+        "candidates",
+        "content",
+        "finishReason",
+        "index",
+        "modelVersion",
+        "parts",
+        "responseId",
+        "role",
+        "usageMetadata",
+        "promptTokenCount",
+        "candidatesTokenCount",
+        "totalTokenCount",
+        "thoughtsTokenCount",
+        "cachedContentTokenCount",
+        "promptTokensDetails",
+        "candidatesTokensDetails",
+    }
+)
 _NOT_KEPT = frozenset({"content", "index", "finishReason", "tokenCount"})
 
 
@@ -78,9 +71,10 @@ class GeminiStreamReader:
         self._reason: str | None = None
         self._blocked = False
         self._usage: Usage | None = None
+        self._told: dict[str, Any] = {}
         self._extra: dict[str, Any] = {}
         self._calls = False
-        self._partial: tuple[Call, PartialArgs] | None = None
+        self._partial = PartialCall()
 
     def read(self, event: SseEvent) -> Iterable[Event]:
         if self._over or event.data == b"[DONE]":
@@ -124,22 +118,26 @@ class GeminiStreamReader:
         """The end of an answer that is all there."""
         self._over = True
         events: list[Event] = []
-        self._end_partial(events)
+        if not self._began:
+            self._begin({}, events)
+        cut = self._partial.end()
+        if cut is not None:
+            self._call(cut, events)
         reason = self._reason
-        if reason in _BROKEN and self._next == 0:
+        if reason in BROKEN and self._next == 0:
             told = self._extra.get("finishMessage")
             words = f": {told}" if isinstance(told, str) else ""
             message = f"the model's turn came to nothing ({reason}){words}"
             return [Failed(Fault("upstream", message, 502, code=reason.lower()))]
         self._end_open(events)
-        if reason is not None and reason not in _PLAIN:
+        if reason is not None and reason not in PLAIN:
             self._extra = {"finishReason": reason, **self._extra}
         for name, held in self._extra.items():
             self._whole(Foreign(name, {name: held}), events)
         stop: Stop = "filter" if self._blocked else STOPS.get(reason or "", "truncated")
         if stop == "end" and self._calls:
             stop = "calls"
-        events.append(Ended(stop, usage=self._usage))
+        events.append(Ended(stop, usage=self._counted()))
         return events
 
     def _failed(self, message: str) -> list[Event]:
@@ -147,42 +145,58 @@ class GeminiStreamReader:
         return [Failed(Fault("upstream", message, 502, code="upstream_malformed"))]
 
     def _take(self, value: dict[str, Any], events: list[Event]) -> None:
-        given = members(value, "chunk")
-        usage = usage_from_gemini(given.get("usageMetadata"))
-        if usage is not None:
-            # Cumulative; a last telling that leaves something out does not take it back.
-            whole = usage.input and usage.output
-            self._usage = usage if whole else merged(self._usage, usage)
+        given = _plain(value, "chunk")
+        told = given.get("usageMetadata")
+        if told is not None:
+            self._count(_plain(told, "usageMetadata"))
         if not self._began and not _TELLING.isdisjoint(given):
-            self._began = True
-            self._salt = _text(given, "responseId")
-            model = _text(given, "modelVersion").removeprefix("models/")
-            created = _created(given.get("createTime"))
-            events.append(Began(self._salt, model, created, usage, origin=NAME))
-        for name in BESIDE_CANDIDATES:
-            if name in given:
-                self._extra[name] = given[name]
-        feedback = given.get("promptFeedback")
-        if isinstance(feedback, dict):
-            reason = members(feedback, "promptFeedback").get("blockReason")
-            self._blocked = self._blocked or isinstance(reason, str)
+            self._begin(given, events)
+        if not BESIDE_CANDIDATES.isdisjoint(given):
+            for name in BESIDE_CANDIDATES & given.keys():
+                if given[name] is not None:
+                    self._extra[name] = given[name]
+            feedback = given.get("promptFeedback")
+            if isinstance(feedback, dict):
+                reason = members(feedback, "promptFeedback").get("blockReason")
+                self._blocked = self._blocked or isinstance(reason, str)
         candidate = _first(given.get("candidates"))
         if candidate is not None:
             self._candidate(candidate, events)
 
+    def _begin(self, given: dict[str, Any], events: list[Event]) -> None:
+        self._began = True
+        self._salt = _text(given, "responseId")
+        model = _text(given, "modelVersion").removeprefix("models/")
+        created = _created(given.get("createTime"))
+        events.append(Began(self._salt, model, created, self._counted(), origin=NAME))
+
+    def _count(self, told: dict[str, Any]) -> None:
+        """Cumulative: the last counts. One that leaves something out does not take it back."""
+        if len(told) < len(self._told):
+            self._usage = self._counted()
+        self._told = told
+
+    def _counted(self) -> Usage | None:
+        usage = usage_from_gemini(self._told)
+        if usage is not None and usage.input and usage.output:
+            return usage
+        return merged(self._usage, usage)
+
     def _candidate(self, value: Any, events: list[Event]) -> None:
-        given = members(value, "candidates[0]")
+        given = _plain(value, "candidates[0]")
         content = given.get("content")
         if content is not None:
-            parts = members(content, "content").get("parts", [])
-            for at, part in enumerate(listed(parts, "content.parts")):
-                self._part(part, f"content.parts[{at}]", events)
+            parts = _plain(content, "content").get("parts")
+            if parts is not None:
+                for at, part in enumerate(listed(parts, "content.parts")):
+                    self._part(part, f"content.parts[{at}]", events)
         reason = given.get("finishReason")
         if isinstance(reason, str) and reason != "FINISH_REASON_UNSPECIFIED":
             self._reason = reason
-        for name, held in given.items():
-            if name not in _NOT_KEPT and held != [] and held != {}:
-                self._extra[name] = held
+        if not given.keys() <= _NOT_KEPT:
+            for name, held in given.items():
+                if name not in _NOT_KEPT and held not in (None, [], {}):
+                    self._extra[name] = held
 
     def _part(self, value: Any, path: str, events: list[Event]) -> None:
         # The most of a stream is this.
@@ -192,7 +206,12 @@ class GeminiStreamReader:
                 if text:
                     self._grow("text", Text(""), text, events)
                 return
-        if value == {} or self._partly(value, events):
+        if value == {}:
+            return
+        is_bit, whole = self._partial.take(value)
+        if whole is not None:
+            self._call(whole, events)
+        if is_bit:
             return
         for part in read_part(value, path):
             if isinstance(part, Text):
@@ -254,43 +273,14 @@ class GeminiStreamReader:
             events.append(PartEnded(self._open))
             self._open = None
 
-    def _partly(self, value: Any, events: list[Event]) -> bool:
-        """Whether it was a bit of a call that comes in several."""
-        if not isinstance(value, dict):
-            return False
-        outer = members(value, "part")
-        held = outer.get("functionCall")
-        if not isinstance(held, dict):
-            return False
-        given = members(held, "functionCall")
-        goes_on = given.pop("willContinue", False) is True
-        bits = given.pop("partialArgs", [])
-        if self._partial is None:
-            if not goes_on and not bits:
-                return False
-            begun = {**outer, "functionCall": {k: v for k, v in given.items() if k != "args"}}
-            read = read_part(begun, "part")[0]
-            args = given.get("args", {})
-            if not isinstance(read, Call) or not isinstance(args, dict):
-                return False
-            self._partial = (read, PartialArgs(cast("dict[str, Any]", args)))
-        call, partial = self._partial
-        signature = outer.get("thoughtSignature")
-        if isinstance(signature, str) and call.signature is None:
-            call = msgspec.structs.replace(call, signature=signature, origin=NAME)
-            self._partial = (call, partial)
-        for bit in cast("list[Any]", bits) if isinstance(bits, list) else [bits]:
-            if not partial.take(bit):
-                raise RequestError("functionCall.partialArgs cannot be read")
-        if not goes_on:
-            self._end_partial(events)
-        return True
 
-    def _end_partial(self, events: list[Event]) -> None:
-        if self._partial is not None:
-            call, partial = self._partial
-            self._partial = None
-            self._call(msgspec.structs.replace(call, arguments=compact(partial.args)), events)
+def _plain(value: Any, path: str) -> dict[str, Any]:
+    """An object under camelCase names. Most come so, and are not copied; nulls may stand in it."""
+    if isinstance(value, dict):
+        given = cast("dict[str, Any]", value)
+        if given.keys() <= _KNOWN:
+            return given
+    return members(value, path)
 
 
 def _first(candidates: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Arguments of a call that come bit by bit: values, each with the JSON path where it stands.
+"""Calls whose arguments come bit by bit: values, each with the JSON path where it stands.
 
 `$.place.names[0]` names a member of a member's list; text may come in several bits.
 """
@@ -6,11 +6,64 @@
 import re
 from typing import Any, cast
 
+import msgspec
+
+from reflexarc.wire.dialects.gemini.parts_in import read_part
+from reflexarc.wire.dialects.gemini.shapes import NAME, compact, members
+from reflexarc.wire.dialects.shapes import fault
+from reflexarc.wire.turns import Call
+
 _step = re.compile(
     r"\.([^.\[\]]+)|\[(\d{1,6})\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]"
 )
 MAX_PLACES = 10_000
 """A longer list is no argument."""
+
+
+class PartialCall:
+    """The call that is coming in bits, if any. The bits have its name once, and end with one that
+    does not say that more will follow."""
+
+    def __init__(self) -> None:
+        self._call: Call | None = None
+        self._args = PartialArgs({})
+
+    def take(self, value: Any) -> tuple[bool, Call | None]:
+        """Whether a part is a bit of a call; and the call, where that was its last. Raises
+        `RequestError`."""
+        if not isinstance(value, dict) or not ("functionCall" in value or "function_call" in value):
+            return False, None
+        outer = members(value, "part")
+        held = outer.get("functionCall")
+        if held is None:
+            return False, None
+        given = members(held, "functionCall")
+        goes_on = given.pop("willContinue", False) is True
+        bits = given.pop("partialArgs", [])
+        if self._call is None:
+            if not goes_on and not bits:
+                return False, None
+            self._begin(outer, given)
+        elif isinstance(signature := outer.get("thoughtSignature"), str):
+            self._call = msgspec.structs.replace(self._call, signature=signature, origin=NAME)
+        for bit in cast("list[Any]", bits) if isinstance(bits, list) else [bits]:
+            if not self._args.take(bit):
+                raise fault("functionCall.partialArgs", "cannot be read")
+        return True, None if goes_on else self.end()
+
+    def _begin(self, outer: dict[str, Any], given: dict[str, Any]) -> None:
+        args = given.pop("args", {})
+        part = read_part({**outer, "functionCall": given}, "part")[0]
+        if not isinstance(part, Call) or not isinstance(args, dict):
+            raise fault("functionCall.args", "must be an object")
+        self._call, self._args = part, PartialArgs(cast("dict[str, Any]", args))
+
+    def end(self) -> Call | None:
+        """The call as far as it came."""
+        call, self._call = self._call, None
+        if call is None:
+            return None
+        return msgspec.structs.replace(call, arguments=compact(self._args.args))
 
 
 class PartialArgs:
