@@ -121,7 +121,10 @@ class ItemMaker:
                 of_origin = signed.pop(part.origin, None) if part.signature is not None else None
                 if of_origin is not None:
                     items.append(self.signatures(of_origin, len(items)))
-                items.append(self.call(part, len(items), "completed"))
+                item = self.call(part, len(items), "completed")
+                if part.kind == "function" and not part.arguments.strip():
+                    item["arguments"] = "{}"
+                items.append(item)
             else:
                 item = self.other(part, len(items))
                 if item is not None:

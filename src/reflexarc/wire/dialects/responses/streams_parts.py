@@ -40,7 +40,7 @@ def _content_part(value: _Value) -> _Value | None:
     if not isinstance(part, dict):
         return None
     held = cast(_Value, part)
-    return held if held.get("type") in _TEXTS else None
+    return held if str(held.get("type")) in _TEXTS else None
 
 
 def _again(part: ReplyPart) -> ReplyPart:
