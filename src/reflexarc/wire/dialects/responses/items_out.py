@@ -197,7 +197,8 @@ class ItemsWriter:
             self._losses.lose("cache_control")
         content = [self._content.write(held, "input_text", "tool_result") for held in part.parts]
         output = [written for written in content if written is not None]
-        kind = self._kinds.get(part.call_id, part.kind)
+        # Other dialects do not say of what kind of call a result is.
+        kind = part.kind if self._own else self._kinds.get(part.call_id, part.kind)
         said: Any = output
         if not output:
             said = ""
