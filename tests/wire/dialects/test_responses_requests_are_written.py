@@ -314,6 +314,13 @@ def test_how_much_to_think_is_said(reasoning: Reasoning, said_as: Any, lost: Any
     assert named == lost
 
 
+def test_a_chat_client_that_asks_for_effort_asks_for_no_summary() -> None:
+    settings = Settings("m", reasoning=Reasoning(enabled=True, effort="low"))
+    assert written(foreign(HI, dialect="chat", settings=settings))[0]["reasoning"] == {
+        "effort": "low"
+    }
+
+
 def test_settings_both_know_are_said() -> None:
     settings = Settings(
         "m",

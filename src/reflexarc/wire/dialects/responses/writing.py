@@ -199,8 +199,10 @@ def _reasoning(reasoning: Reasoning | None, dialect: str, losses: Losses) -> dic
         written.update((k, v) for k, v in reasoning.more.items() if v is not None)
         return written
     losses.lose_all(reasoning.more, "reasoning.")
-    # Thinking that was asked for in a dialect that shows it is asked for as a summary.
-    asked = reasoning.shown or (reasoning.shown is None and reasoning.enabled)
+    # Thinking that was asked for in a dialect that shows it is asked for as a summary. Chat shows
+    # none of itself, and some accounts are refused for asking.
+    shows = dialect != "chat" and reasoning.enabled
+    asked = reasoning.shown or (reasoning.shown is None and shows)
     if asked and written.get("effort") != "none":
         written["summary"] = "auto"
     return written or None
