@@ -5,6 +5,8 @@ from typing import Any
 
 import openai
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reflexarc.wire.assembling import events_of
 from reflexarc.wire.dialects.responses import DIALECT
@@ -283,6 +285,46 @@ def test_an_answer_without_an_id_has_one_that_is_always_the_same() -> None:
     first, again = (_whole(Reply("", "m", (Text("x"),), "end"))[0]["id"] for _ in range(2))
     assert first == again
     assert len(first) > len("resp_")
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+parts = st.one_of(
+    texts.map(Text),
+    texts.map(Refusal),
+    st.builds(Thinking, texts, st.none() | texts, st.just("messages")),
+    st.builds(Call, texts, texts, st.sampled_from(["{}", '{"a":[1]}'])),
+    st.builds(Call, texts, texts, texts, st.just("custom")),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(parts, max_size=6), st.data())
+def test_events_in_any_legal_order_make_the_whole_answer(held: list[Any], data: Any) -> None:
+    told: list[Any] = [Began("r1", "m", 7, origin="chat")]
+    waiting: list[list[Any]] = []
+    for at, part in enumerate(held):
+        begun, *rest = [
+            event for event in events_of(_reply(*held)) if getattr(event, "at", -1) == at
+        ]
+        told.append(begun)
+        if isinstance(part, Call) and part.kind == "function":
+            # Calls stay open beside what comes after them, and grow letter by letter.
+            waiting.append([PartGrew(at, letter) for letter in part.arguments])
+        else:
+            told.extend(rest)
+        for growing in waiting:
+            said = data.draw(st.integers(0, len(growing)))
+            told.extend(growing[:said])
+            del growing[:said]
+    told.extend(event for growing in waiting for event in growing)
+    values, _ = streamed(ASK, *told, Ended("end"))
+    whole = DIALECT.write_reply(_reply(*held, created_s=7, origin="chat"), ASK, Losses("responses"))
+    assert values[-1]["response"]["output"] == whole["output"]
+    done = [value["item"] for value in values if value["type"] == "response.output_item.done"]
+    assert done == whole["output"]
+    for kind, member in (("function_call_arguments", "arguments"), ("output_text", "text")):
+        grown = "".join(v["delta"] for v in values if v["type"] == f"response.{kind}.delta")
+        assert grown == "".join(v[member] for v in values if v["type"] == f"response.{kind}.done")
 
 
 # The unmodified SDK.

@@ -19,6 +19,7 @@ from reflexarc.wire.replies import (
     PartGrew,
     PartNoted,
     PartSigned,
+    Reply,
 )
 from reflexarc.wire.turns import Call, Foreign, Refusal, Text, Thinking
 from reflexarc.wire.usage import Usage
@@ -169,12 +170,20 @@ def test_what_is_left_out_is_filled_in(kept: Any) -> None:
     whole = assembled(RECORDED)
     assert reply.stop == "calls"
     assert reply.usage == whole.usage
-    assert {_told(part) for part in reply.parts} == {_told(part) for part in whole.parts}
+    assert _told(reply) == _told(whole)
 
 
-def _told(part: Any) -> str:
-    held = json.dumps(part.value) if isinstance(part, Foreign) else getattr(part, "text", "")
-    return f"{held} {getattr(part, 'arguments', '')} {getattr(part, 'signature', '')}"
+def _told(reply: Reply) -> set[tuple[str, str]]:
+    """All that an answer says, wherever it says it."""
+    told: set[tuple[str, str]] = set()
+    for part in reply.parts:
+        if isinstance(part, Foreign):
+            told.add(("value", json.dumps(part.value)))
+        for name in ("text", "arguments", "signature"):
+            said = getattr(part, name, None)
+            if said:
+                told.add((name, said))
+    return told
 
 
 @pytest.mark.parametrize("place", ["output_index", "item_id"])
@@ -282,6 +291,22 @@ def test_raw_reasoning_is_thinking() -> None:
     )
     assert assembled(stream) == DIALECT.read_reply(response(output=[whole]))
     assert assembled(stream).parts[0].text == "hm so"  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - thinking
+
+
+def test_a_signature_that_comes_late_is_not_lost() -> None:
+    reply = assembled(
+        frames(
+            created(),
+            about("reasoning_summary_text.delta", 0, "rs_1", summary_index=0, delta="first"),
+            about("output_text.delta", 1, "msg_1", content_index=0, delta="text"),
+            item("done", 0, {**REASONING, "summary": REASONING["summary"][:0]}),
+            completed(),
+        )
+    )
+    told = [getattr(part, "text", "") for part in reply.parts]
+    assert told == ["first", "text", ""]
+    assert isinstance(reply.parts[2], Thinking)
+    assert reply.parts[2].signature == "sealed=="
 
 
 def test_a_refusal_is_one() -> None:

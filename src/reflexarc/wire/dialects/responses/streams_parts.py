@@ -359,7 +359,11 @@ class PartsReader:
             self._running = item.thinking
         if item.raw is (is_marked(part.more, RAW)):
             self._fill(item.thinking, part.text)
-        if part.signature is not None:
+        if part.signature is not None and item.thinking.ended:
+            # Another part has begun since: the signature comes in one of its own.
+            late = msgspec.structs.replace(part, text="")
+            self.events.append(PartEnded(self._begin(late)))
+        elif part.signature is not None:
             self.events.append(PartSigned(item.thinking.at, part.signature, NAME))
         if self._running is item.thinking:
             self._rest()
