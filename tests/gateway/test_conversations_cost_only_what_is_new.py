@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reflexarc.gateway.asked import Requests
 from reflexarc.gateway.conversations import Conversations, chain
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import Message
 from reflexarc.steps.errors import MalformedError, RequestError
+from reflexarc.wire.offered import ToolReader
 
 
 class _Context:
@@ -39,7 +41,10 @@ def _raws(*texts: str) -> list[msgspec.Raw]:
 
 
 def _memory(max_contexts: int = 10, max_bytes: int = 10**6) -> Conversations:
-    return Conversations(max_contexts, max_bytes, 128)
+    return Conversations(max_contexts, max_bytes)
+
+
+READ = Requests(ToolReader(128), 128).chat
 
 
 @given(
@@ -50,7 +55,7 @@ def test_any_way_of_growing_gives_the_same_context(texts: list[str], cuts: list[
     memory = _memory()
     reflex = _Reflex()
     for cut in sorted({min(c, len(texts)) for c in cuts} | {len(texts)}):
-        conversation = memory.take(b"t", "r", reflex, _raws(*texts[:cut]))
+        conversation = memory.take(b"t", "r", reflex, _raws(*texts[:cut]), READ)
         assert _seen(conversation.context) == texts[:cut]
         assert conversation.head == chain(_raws(*texts[:cut]))[-1]
         memory.keep(b"t", "r", conversation)
@@ -67,18 +72,18 @@ def test_a_chain_of_appends_equals_one_chain(before: list[str], after: list[str]
 def test_only_new_messages_are_read() -> None:
     memory = _memory()
     reflex = _Reflex()
-    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a", "b")))
-    grown = memory.take(b"t", "r", reflex, _raws("a", "b", "c"))
+    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a", "b"), READ))
+    grown = memory.take(b"t", "r", reflex, _raws("a", "b", "c"), READ)
     assert grown.reused == 2
     memory.keep(b"t", "r", grown)
-    assert memory.take(b"t", "r", reflex, _raws("a", "b", "c")).reused == 3
+    assert memory.take(b"t", "r", reflex, _raws("a", "b", "c"), READ).reused == 3
 
 
 def test_a_branch_starts_anew_and_is_right() -> None:
     memory = _memory()
     reflex = _Reflex()
-    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a", "b", "c")))
-    branch = memory.take(b"t", "r", reflex, _raws("a", "x"))
+    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a", "b", "c"), READ))
+    branch = memory.take(b"t", "r", reflex, _raws("a", "x"), READ)
     assert (branch.reused, _seen(branch.context)) == (0, ["a", "x"])
 
 
@@ -86,27 +91,27 @@ def test_a_branch_starts_anew_and_is_right() -> None:
 def test_nothing_is_shared_between_tenants_or_reflexes(tenant: bytes, name: str) -> None:
     memory = _memory()
     reflex = _Reflex()
-    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a")))
-    assert memory.take(tenant, name, reflex, _raws("a")).reused == 0
+    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a"), READ))
+    assert memory.take(tenant, name, reflex, _raws("a"), READ).reused == 0
 
 
 def test_a_faulty_message_harms_nothing_held() -> None:
     memory = _memory()
     reflex = _Reflex()
-    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a")))
+    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a"), READ))
     twice = msgspec.Raw(b'{"role":"user","role":"user"}')
     with pytest.raises(MalformedError):
-        memory.take(b"t", "r", reflex, [*_raws("a"), twice])
+        memory.take(b"t", "r", reflex, [*_raws("a"), twice], READ)
     with pytest.raises(RequestError) as caught:
-        memory.take(b"t", "r", reflex, [*_raws("a"), msgspec.Raw(b'{"role":"oracle"}')])
+        memory.take(b"t", "r", reflex, [*_raws("a"), msgspec.Raw(b'{"role":"oracle"}')], READ)
     assert caught.value.param == "messages[1].role"
-    assert memory.take(b"t", "r", reflex, _raws("a", "b")).reused == 1
+    assert memory.take(b"t", "r", reflex, _raws("a", "b"), READ).reused == 1
 
 
 def test_the_oldest_is_forgotten_by_number_and_by_bytes() -> None:
     for memory in (_memory(max_contexts=2), _memory(max_bytes=2 * len(_raws("a")[0]))):
         reflex = _Reflex()
         for text in "abc":
-            memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws(text)))
-        assert memory.take(b"t", "r", reflex, _raws("a")).reused == 0
-        assert memory.take(b"t", "r", reflex, _raws("c")).reused == 1
+            memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws(text), READ))
+        assert memory.take(b"t", "r", reflex, _raws("a"), READ).reused == 0
+        assert memory.take(b"t", "r", reflex, _raws("c"), READ).reused == 1

@@ -124,6 +124,7 @@ class AskDesk:
             request_id=arrival.request_id,
             label=_fixed(door.route.mode.encode()),
             client=door.client,
+            upstream=door.upstream,
         )
         if door.client == door.upstream:
             exchange.headers = forwarded_request_headers(arrival.headers, door.key)
@@ -152,7 +153,7 @@ class AskDesk:
         """To System 2, without System 1."""
         exchange = asked.exchange
         if asked.route.record != "none":
-            exchange.copy = Copy(self._limits.observed_bytes)
+            exchange.copy = self._copy(asked)
         status = await self._forwarder.forward(exchange, arrival)
         self._keep(asked, status, None, reason)
         return status
@@ -160,7 +161,7 @@ class AskDesk:
     async def _look_on(self, asked: Asked, arrival: Arrival, obstacle: str = "") -> int:
         """To System 2, System 1 looking on. `obstacle` is why it may not act in live mode."""
         route, exchange = asked.route, asked.exchange
-        shadow = Shadow(self._limits.observed_bytes, self.without_decision)
+        shadow = Shadow(self._copy(asked), self.without_decision)
         request = self._request(asked, respond=False)
 
         def hand_over() -> None:
@@ -227,7 +228,7 @@ class AskDesk:
         else:
             self._count(route, (decided, answer))
             exchange.label = _fixed(decision_label(route.mode, decided))
-        exchange.copy = Copy(self._limits.observed_bytes)
+        exchange.copy = self._copy(asked)
         status = await self._forwarder.forward(exchange, arrival)
         self._keep(asked, status, decided, reason)
         if decided is not None:
@@ -271,7 +272,7 @@ class AskDesk:
         route, exchange = asked.route, asked.exchange
         refused = msgspec.structs.replace(decided, action="escalate", reason="partial_refused")
         exchange.forced = forced
-        exchange.copy = Copy(self._limits.observed_bytes)
+        exchange.copy = self._copy(asked)
         exchange.label = lambda: decision_label(
             route.mode, refused if exchange.forced_refused else decided
         )
@@ -314,6 +315,9 @@ class AskDesk:
             tested=self._tested(route),
             thinking=self.comparing.thinking(route.path),
             partial=respond and route.partial == "force_tool_choice",
+            dialect=asked.door.client,
+            model=asked.door.where.model,
+            stream=asked.door.where.stream,
         )
 
     async def _decide_in_time(self, asked: Asked) -> tuple[Decided | None, bytes, str]:
@@ -332,6 +336,9 @@ class AskDesk:
         if got is None:
             return None, b"", self.without_decision()
         return got[0], got[1], ""
+
+    def _copy(self, asked: Asked) -> Copy:
+        return Copy(self._limits.observed_bytes, asked.door.upstream)
 
     def _count(self, route: Route, got: tuple[Decided, bytes] | None) -> None:
         if got is None:

@@ -51,10 +51,10 @@ class Auditor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _ask(self, number: int, exchange: Exchange) -> None:
-        copy = Copy(self._max_bytes)
+        copy = Copy(self._max_bytes, exchange.upstream)
         try:
             answer = await self._transport.send(
-                exchange.method, exchange.url, exchange.headers, exchange.body
+                exchange.method, exchange.url, exchange.headers, exchange.outgoing
             )
             try:
                 copy.begin(answer)

@@ -54,6 +54,7 @@ class Comparing:
                 status=status,
                 content_type=copy.content_type,
                 content_encoding=copy.content_encoding,
+                dialect=copy.dialect,
             ),
             body,
         )

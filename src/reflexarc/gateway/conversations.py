@@ -13,9 +13,7 @@ import xxhash
 
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import Message
-from reflexarc.wire.chat import message_from_chat
 from reflexarc.wire.chat_answer import is_own_call
-from reflexarc.wire.json import decode_strict
 from reflexarc.wire.offered import Tools
 
 MAX_MESSAGES = 20_000
@@ -24,6 +22,10 @@ MAX_NEW_MESSAGES = 2_000
 MAX_NEW_BYTES = 4 * 1024 * 1024
 """What is read of a conversation at once, beyond what earlier requests had. All tenants share one
 process: no request may hold it for long."""
+
+
+Read = Callable[[bytes, int], list[Message]]
+"""A piece of a conversation and its place in it: its messages."""
 
 
 class TooLongError(Exception):
@@ -72,7 +74,7 @@ class Conversation(msgspec.Struct):
     thinking: bool = False
 
 
-def chain(messages: Sequence[msgspec.Raw], start: bytes = b"") -> list[bytes]:
+def chain(messages: Sequence[msgspec.Raw | bytes], start: bytes = b"") -> list[bytes]:
     """The chain's digest after each message; any chain of appends equals one whole chain.
 
     Raises `TooLongError` over `MAX_MESSAGES`.
@@ -92,24 +94,30 @@ def chain(messages: Sequence[msgspec.Raw], start: bytes = b"") -> list[bytes]:
 class Conversations:
     """A bounded memory of conversations, the least recently used forgotten first."""
 
-    def __init__(self, max_contexts: int, max_bytes: int, max_depth: int) -> None:
+    def __init__(self, max_contexts: int, max_bytes: int) -> None:
         self._max_contexts = max_contexts
         self._max_bytes = max_bytes
-        self._max_depth = max_depth
         self._bytes = 0
         self._known: OrderedDict[tuple[bytes, str, bytes], Conversation] = OrderedDict()
         self.moves_on: Callable[[ContextLike], None] | None = None
         """Called with a context before it is extended by what a later request brings."""
 
     def take(
-        self, tenant: bytes, name: str, reflex: ReflexLike, raws: Sequence[msgspec.Raw]
+        self,
+        tenant: bytes,
+        name: str,
+        reflex: ReflexLike,
+        raws: Sequence[msgspec.Raw | bytes],
+        read: Read,
+        begin: bytes = b"",
     ) -> Conversation:
-        """The conversation these messages make, worked through. It is out of the memory until
+        """The conversation these pieces make, worked through; `read` makes messages of one, and
+        `begin` keeps those of one dialect apart from another's. It is out of the memory until
         `keep`: one that a fault interrupted is never used again.
 
         Raises `MalformedError`, `RequestError` with the path of the fault, or `TooLongError`.
         """
-        digests = chain(raws)
+        digests = chain(raws, begin)
         done = len(raws)
         known: Conversation | None = None
         while done and known is None:
@@ -118,12 +126,12 @@ class Conversations:
         new_bytes = sum(len(memoryview(raw)) for raw in raws[done:])
         if len(raws) - done > MAX_NEW_MESSAGES or new_bytes > MAX_NEW_BYTES:
             raise TooLongError
-        messages = [
-            message_from_chat(
-                decode_strict(bytes(raws[i]), f"messages[{i}]", self._max_depth), f"messages[{i}]"
-            )
-            for i in range(done, len(raws))
+        added = [
+            (digests[at], message)
+            for at in range(done, len(raws))
+            for message in read(bytes(raws[at]), at)
         ]
+        messages = [message for _, message in added]
         if known is None:
             known = Conversation(reflex.context(), b"", 0, 0)
         else:
@@ -138,7 +146,7 @@ class Conversations:
             known.messages = len(raws)
             known.last_role = messages[-1].role
             known.bytes_read += new_bytes
-            for digest, message in zip(digests[done:], messages, strict=True):
+            for digest, message in added:
                 known.thinking = known.thinking or message.thinking
                 if message.role == "user" and not known.opening:
                     known.opening = digest

@@ -4,9 +4,11 @@ from reflexarc.upstream import Answer
 
 
 class Copy:
-    """Keeps an answer for comparison, up to a limit; past it nothing is kept."""
+    """Keeps an answer for comparison, up to a limit; past it nothing is kept. `dialect` is what its
+    bytes are in, the upstream's."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, dialect: str = "chat") -> None:
+        self.dialect = dialect
         self.status = 0
         self.content_type = ""
         self.content_encoding = ""

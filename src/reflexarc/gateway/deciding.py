@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from reflexarc.gateway.admission import Admission, admit
+from reflexarc.gateway.act_answers import act_answer
+from reflexarc.gateway.admission import Admission
+from reflexarc.gateway.asked import Requests
 from reflexarc.gateway.conversations import Conversation, Conversations, ReflexLike, TooLongError
 from reflexarc.gateway.frames import Decide, Decided, Observe, Observed, Setup
 from reflexarc.gateway.observing import Observing
@@ -20,14 +22,10 @@ from reflexarc.reflex.decision import Decision
 from reflexarc.reflex.scopes import pool_name
 from reflexarc.steps import call_key
 from reflexarc.steps.errors import MalformedError, RequestError
-from reflexarc.wire.chat_answer import (
-    ActedTurn,
-    completion,
-    completion_stream,
-    estimated_tokens,
-)
-from reflexarc.wire.json import split_list, split_object
+from reflexarc.wire.chat_answer import ActedTurn, estimated_tokens
+from reflexarc.wire.dialect import Where
 from reflexarc.wire.offered import ToolReader, Tools
+from reflexarc.wire.turns import Ask
 
 # A call costs its provider some tokens beyond its text: names of roles, brackets, an end.
 _CALL_OVERHEAD_TOKENS = 32
@@ -48,6 +46,7 @@ class Judged(msgspec.Struct, frozen=True):
     conversation: Conversation | None = None
     tools: Tools | None = None
     session: bytes = b""
+    ask: Ask | None = None
 
 
 class Decider:
@@ -62,9 +61,8 @@ class Decider:
     ) -> None:
         self.reflexes = reflexes
         self.tools = ToolReader(setup.max_depth)
-        self.conversations = Conversations(
-            setup.max_contexts, setup.max_context_bytes, setup.max_depth
-        )
+        self.requests = Requests(self.tools, setup.max_depth)
+        self.conversations = Conversations(setup.max_contexts, setup.max_context_bytes)
         self._setup = setup
         self._clock_s = clock_s
         self._unix_time = unix_time
@@ -74,8 +72,7 @@ class Decider:
         self.conversations.moves_on = self._observing.moves_on
 
     def decide(self, request: Decide, body: bytes) -> tuple[Decided, bytes]:
-        """Decides on a chat request. Odd requests escalate with a reason; only a reflex can make
-        this raise."""
+        """Odd requests escalate with a reason; only a reflex can make this raise."""
         began_s = self._clock_s()
         if request.expires_s and began_s > request.expires_s:
             # The gateway went on without it: working on it would only make the next ones late.
@@ -137,9 +134,10 @@ class Decider:
             draw=self._draw(b"audit", f"{turn.key} {request.id}".encode()),
             prompt_tokens=turn.prompt_tokens,
         )
-        if judged.admission.stream:
-            return decided, completion_stream(turn, judged.admission.include_usage)
-        return decided, completion(turn)
+        admission = judged.admission
+        return decided, act_answer(
+            turn, judged.ask, stream=admission.stream, include_usage=admission.include_usage
+        )
 
     def observe(self, request: Observe, body: bytes) -> Observed | None:
         """Compares what System 2 answered with what System 1 would have done; None where the
@@ -167,21 +165,22 @@ class Decider:
 
     def _judged(self, request: Decide, loaded: Loaded, body: bytes) -> Judged:
         try:
-            fields = split_object(body)
-            admission = admit(fields, self._setup.max_depth)
+            where = Where(request.model, request.stream)
+            asked = self.requests.read(request.dialect, where, body)
+            admission, tools = asked.admission, asked.tools
             if admission.refusal is not None:
                 return Judged(Decision("escalate", admission.refusal), admission)
             if admission.reasoning and admission.model not in request.tested:
                 return Judged(Decision("escalate", "field:reasoning_effort"), admission)
-            tools = self.tools.read(fields["tools"])
-            if tools.refusal is not None:
-                return Judged(Decision("escalate", tools.refusal), admission)
-            messages = split_list(fields["messages"], "messages")
-            if not messages:
+            if tools is None or tools.refusal is not None:
+                refusal = "no_tools" if tools is None else str(tools.refusal)
+                return Judged(Decision("escalate", refusal), admission)
+            if not asked.pieces or asked.read is None:
                 return Judged(Decision("escalate", "field:messages"), admission)
             conversation = self.conversations.take(
-                request.tenant, request.reflex, loaded.reflex, messages
-            )
+                request.tenant, request.reflex, loaded.reflex,
+                asked.pieces, asked.read, asked.begin,
+            )  # fmt: skip
         except TooLongError:
             return Judged(Decision("escalate", "too_long"), Admission(None))
         except RequestError as error:
@@ -202,7 +201,8 @@ class Decider:
                 reason = self._not_here(request, admission, conversation, session)
             if reason is not None:
                 decision = msgspec.structs.replace(decision, action="escalate", reason=reason)
-        return Judged(decision, admission, conversation, tools, self._named(request, session))
+        named = self._named(request, session)
+        return Judged(decision, admission, conversation, tools, named, asked.ask)
 
     def decision(
         self,

@@ -46,8 +46,8 @@ class Exchange(msgspec.Struct):
     stands when the answer's head is sent; `copy`, where given, takes the answer's bytes. `sent_s`
     and `head_s`, once known: when it was sent on, when the answer's head came. `forced`, where
     given, is sent in place of `body`; where the upstream refuses it (`forced_refused`) the body
-    itself is sent once. `client` is the client's dialect; where the upstream speaks another, `sent`
-    is the request in that one, and `conversion` brings the answer back."""
+    itself is sent once. `client` is the client's dialect, `upstream` the upstream's; where that is
+    another, `sent` is the request in it, and `conversion` brings the answer back."""
 
     route: str
     method: str
@@ -63,8 +63,14 @@ class Exchange(msgspec.Struct):
     forced: bytes | None = None
     forced_refused: bool = False
     client: str = "chat"
+    upstream: str = "chat"
     conversion: Conversion | None = None
     sent: bytes | None = None
+
+    @property
+    def outgoing(self) -> bytes | None:
+        """What the upstream is asked."""
+        return self.body if self.sent is None else self.sent
 
 
 class Forwarder:
@@ -95,8 +101,7 @@ class Forwarder:
         exchange.sent_s = sent_s = self._clock_s()
         answer: Answer | None = None
         try:
-            body = exchange.body if exchange.sent is None else exchange.sent
-            body = body if exchange.forced is None else exchange.forced
+            body = exchange.outgoing if exchange.forced is None else exchange.forced
             answer = await self._transport.send(
                 exchange.method, exchange.url, exchange.headers, body
             )

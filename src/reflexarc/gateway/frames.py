@@ -47,7 +47,8 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
 
 
 class Decide(msgspec.Struct, frozen=True, tag=True):
-    """A chat request's body to decide on. `respond` asks for the answer's bytes (live mode). The
+    """A request's body to decide on, in the dialect `dialect`; `model` and `stream` are what its
+    URL says, where its body does not. `respond` asks for the answer's bytes (live mode). The
     decision is kept until an `Observe` of the same id. Past `expires_s` nobody waits any more (0:
     never); it is a reading of `time.perf_counter`, which processes of one machine share.
 
@@ -68,15 +69,19 @@ class Decide(msgspec.Struct, frozen=True, tag=True):
     tested: tuple[str, ...] = ()
     thinking: tuple[str, ...] = ()
     partial: bool = False
+    dialect: str = "chat"
+    model: str = ""
+    stream: bool = False
 
 
 class Observe(msgspec.Struct, frozen=True, tag=True):
-    """The body of what System 2 answered to the request of this id."""
+    """The body of what System 2 answered to the request of this id, in the dialect it speaks."""
 
     id: int
     status: int
     content_type: str
     content_encoding: str
+    dialect: str = "chat"
 
 
 class Native(msgspec.Struct, frozen=True, tag=True):

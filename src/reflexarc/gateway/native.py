@@ -302,7 +302,9 @@ class NativeDesk:
 
     def _take(self, tenant: bytes, name: str, loaded: Loaded, work: _Work) -> Conversation:
         try:
-            return self._decider.conversations.take(tenant, name, loaded.reflex, work.messages)
+            return self._decider.conversations.take(
+                tenant, name, loaded.reflex, work.messages, self._decider.requests.chat
+            )
         except MalformedError as error:
             raise MalformedError(f"a message cannot be read: {error}") from error
 

@@ -223,7 +223,8 @@ class Observing:
 def _answer(request: Observe, body: bytes) -> Answer:
     if request.status != 200:
         raise MalformedError(f"System 2 answered with status {request.status}")
-    return answer_from_body(plain_bytes(body, request.content_encoding), request.content_type)
+    plain = plain_bytes(body, request.content_encoding)
+    return answer_from_body(plain, request.content_type, request.dialect)
 
 
 def _shown(arguments: dict[str, Any]) -> dict[str, Any] | None:

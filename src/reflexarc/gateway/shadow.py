@@ -9,12 +9,12 @@ from reflexarc.gateway.labels import decision_label, escalation_label
 
 
 class Shadow:
-    """The decision, and a copy of System 2's answer. `without` says why there is no decision."""
+    """The decision, and `copy` of System 2's answer. `without` says why there is no decision."""
 
-    def __init__(self, observed_bytes: int, without: Callable[[], str]) -> None:
+    def __init__(self, copy: Copy, without: Callable[[], str]) -> None:
         self.without = without
         self.decision: asyncio.Future[tuple[Decided, bytes] | None] | None = None
-        self.copy = Copy(observed_bytes)
+        self.copy = copy
 
     @property
     def is_decided(self) -> bool:

@@ -9,8 +9,8 @@ import msgspec
 
 from reflexarc.steps import ToolCall
 from reflexarc.steps.errors import MalformedError
+from reflexarc.wire.as_steps import tool_call
 from reflexarc.wire.assembling import Assembler, BrokenOffError
-from reflexarc.wire.chat import call_from_text
 from reflexarc.wire.dialect import Dialect
 from reflexarc.wire.dialects import dialect
 from reflexarc.wire.json import decode_strict
@@ -86,7 +86,7 @@ def _answer(parts: tuple[ReplyPart, ...], stop: Stop | None, usage: Usage | None
     calls = [part for part in parts if isinstance(part, Call)]
     return Answer(
         content="".join(part.text for part in parts if isinstance(part, Text)),
-        calls=tuple(_tool_call(call) for call in calls),
+        calls=tuple(tool_call(call) for call in calls),
         complete=stop in _WHOLE,
         stop=stop,
         thinking=any(_thinks(part) for part in parts)
@@ -97,9 +97,3 @@ def _answer(parts: tuple[ReplyPart, ...], stop: Stop | None, usage: Usage | None
 
 def _thinks(part: ReplyPart) -> bool:
     return isinstance(part, Thinking) or (isinstance(part, Foreign) and is_thinking_part(part.what))
-
-
-def _tool_call(call: Call) -> ToolCall:
-    if call.kind == "custom":
-        return ToolCall(call.id, call.name, {}, call.arguments, well_formed=False)
-    return call_from_text(call.id, call.name, call.arguments)

@@ -1,0 +1,180 @@
+"""A request to a model as System 1 reads it, whatever its dialect: what it asks for, the tools it
+offers, and its conversation, piece by piece, unread until it is known to be new."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import xxhash
+
+from reflexarc.gateway.admission import Admission, admit
+from reflexarc.gateway.admission_ask import admit_ask
+from reflexarc.gateway.conversations import Read
+from reflexarc.steps import Message
+from reflexarc.steps.errors import RequestError
+from reflexarc.wire.as_steps import messages_of
+from reflexarc.wire.chat import message_from_chat
+from reflexarc.wire.dialect import Dialect, Where
+from reflexarc.wire.dialects import dialect
+from reflexarc.wire.json import decode_strict, encode_json, split_list, split_object
+from reflexarc.wire.offered import ToolReader, Tools, tools_given
+from reflexarc.wire.turns import Ask, ToolOffer, Turn, joined
+
+_MAX_HEADS = 128
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """`pieces` make the conversation, each as it came; `read` makes messages of one. `begin` stands
+    for the dialect: what has the same bytes in two is not the same. `ask` is the request without
+    its conversation, None for chat. Without `tools` there is nothing to decide on."""
+
+    admission: Admission
+    tools: Tools | None = None
+    pieces: Sequence[msgspec.Raw | bytes] = ()
+    read: Read | None = None
+    begin: bytes = b""
+    ask: Ask | None = None
+
+
+class Requests:
+    """Reads requests. What they say beside their conversation is the same from turn to turn, and is
+    read once."""
+
+    def __init__(self, tools: ToolReader, max_depth: int) -> None:
+        self._tools = tools
+        self._max_depth = max_depth
+        self._heads: OrderedDict[bytes, _Head] = OrderedDict()
+
+    def read(self, name: str, where: Where, body: bytes) -> Asked:
+        """Raises `MalformedError`, or `RequestError` with the path of the fault."""
+        fields = split_object(body)
+        if name == "chat":
+            return self._chat(fields)
+        spoken = dialect(name)
+        conversation = bytes(fields.pop(spoken.conversation, msgspec.Raw(b"[]")))
+        head = self._head(spoken, where, fields)
+        if head.tools is None:
+            return Asked(head.admission)
+        raws = (
+            [bytes(raw) for raw in split_list(conversation, spoken.conversation)]
+            if conversation.lstrip().startswith(b"[")
+            else [conversation]
+        )
+        pieces = _grouped(raws) if name == "responses" else raws
+        if head.turns:
+            pieces = [encode_json(head.turns), *pieces]
+
+        def read(piece: bytes, at: int) -> list[Message]:
+            if head.turns and at == 0:
+                return [message for turn in head.turns for message in messages_of(turn)]
+            return self._messages(spoken, piece, f"{spoken.conversation}[{at}]")
+
+        return Asked(head.admission, head.tools, pieces, read, name.encode(), head.ask)
+
+    def _chat(self, fields: dict[str, msgspec.Raw]) -> Asked:
+        admission = admit(fields, self._max_depth)
+        if admission.refusal is not None:
+            return Asked(admission)
+        tools = self._tools.read(fields["tools"])
+        return Asked(admission, tools, split_list(fields["messages"], "messages"), self.chat)
+
+    def chat(self, piece: bytes, at: int) -> list[Message]:
+        """A chat message."""
+        path = f"messages[{at}]"
+        return [message_from_chat(decode_strict(piece, path, self._max_depth), path)]
+
+    def _messages(self, spoken: Dialect, piece: bytes, path: str) -> list[Message]:
+        turns: list[Turn] = []
+        for raw in piece.split(_BETWEEN):
+            turns.extend(spoken.read_message(decode_strict(raw, path, self._max_depth), path))
+        return [message for turn in joined(turns) for message in messages_of(turn)]
+
+    def _head(self, spoken: Dialect, where: Where, fields: dict[str, msgspec.Raw]) -> "_Head":
+        hasher = xxhash.xxh3_128(f"{spoken.name} {where.stream} {where.model}".encode())
+        for name, raw in fields.items():
+            hasher.update(b"\x00" + name.encode("utf-8", "surrogatepass") + b"\x00")
+            hasher.update(bytes(raw))
+        digest = hasher.digest()
+        known = self._heads.get(digest)
+        if known is not None:
+            self._heads.move_to_end(digest)
+            return known
+        values = {
+            name: decode_strict(bytes(raw), name, self._max_depth) for name, raw in fields.items()
+        }
+        read = spoken.read_head(values, where)
+        ask = Ask(spoken.name, read.settings, (), read.tools)
+        admission = admit_ask(ask)
+        tools = _tools(read.tools) if admission.refusal is None else None
+        if tools is not None and tools.refusal is not None:
+            admission = Admission(tools.refusal)
+        head = _Head(admission, tools, read.turns, ask)
+        self._heads[digest] = head
+        if len(self._heads) > _MAX_HEADS:
+            self._heads.popitem(last=False)
+        return head
+
+
+class _Head(msgspec.Struct, frozen=True):
+    admission: Admission
+    tools: Tools | None
+    turns: tuple[Turn, ...]
+    ask: Ask
+
+
+def _tools(offers: tuple[ToolOffer, ...]) -> Tools:
+    """As a chat request would offer them: what was learned of a tool holds in every dialect."""
+    given: list[dict[str, Any]] = []
+    for offer in offers:
+        if offer.kind != "function":
+            return Tools((), f"tool_type:{offer.name if offer.kind == 'hosted' else offer.kind}", 0)
+        function: dict[str, Any] = {
+            "name": offer.name,
+            "description": offer.description,
+            "parameters": offer.parameters,
+            "strict": offer.strict,
+        }
+        kept = {name: offer.more[name] for name in _DECLARED if name in offer.more}
+        given.append({**kept, "type": "function", "function": function})
+    return tools_given(given)
+
+
+_DECLARED = ("x-reflexarc-effect", "annotations")
+# No JSON holds it but in a string, where it is escaped.
+_BETWEEN = b"\x1e"
+
+
+class _Kind(msgspec.Struct):
+    type: Any = None
+    role: Any = None
+
+
+_kind = msgspec.json.Decoder(_Kind)
+
+
+def _grouped(raws: list[bytes]) -> list[bytes]:
+    """Items of one turn of the model's as one piece: its thinking, its words, its calls."""
+    pieces: list[bytes] = []
+    open_turn: list[bytes] = []
+    for raw in raws:
+        if _is_models(raw):
+            open_turn.append(raw)
+            continue
+        if open_turn:
+            pieces.append(_BETWEEN.join(open_turn))
+            open_turn = []
+        pieces.append(raw)
+    if open_turn:
+        pieces.append(_BETWEEN.join(open_turn))
+    return pieces
+
+
+def _is_models(raw: bytes) -> bool:
+    try:
+        kind = _kind.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise RequestError(f"an item of input does not fit: {error}", param="input") from error
+    if kind.role is not None:
+        return kind.role == "assistant"
+    return not (isinstance(kind.type, str) and kind.type.endswith("_output"))
