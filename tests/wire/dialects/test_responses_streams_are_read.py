@@ -7,13 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reflexarc.steps.errors import MalformedError
-from reflexarc.wire.assembling import BrokenOffError
 from reflexarc.wire.dialects.responses import DIALECT
 from reflexarc.wire.replies import (
     Began,
     Ended,
-    Failed,
     PartBegan,
     PartEnded,
     PartGrew,
@@ -25,80 +22,23 @@ from reflexarc.wire.turns import Call, Foreign, Refusal, Text, Thinking
 from reflexarc.wire.usage import Usage
 from tests.wire.dialects.responses_asked import said
 from tests.wire.dialects.responses_streamed import (
+    CITATION,
+    OUTPUT,
+    REASONING,
+    RECORDED,
+    SEARCH,
+    USAGE,
     about,
     assembled,
     call,
     completed,
     created,
     events,
-    fault,
     frames,
     item,
+    recorded,
     response,
 )
-
-USAGE = {
-    "input_tokens": 10,
-    "input_tokens_details": {"cached_tokens": 4},
-    "output_tokens": 5,
-    "output_tokens_details": {"reasoning_tokens": 2},
-    "total_tokens": 15,
-}
-CITATION = {"type": "url_citation", "url": "https://x", "start_index": 0, "end_index": 2}
-REASONING = {
-    "type": "reasoning",
-    "id": "rs_1",
-    "summary": [
-        {"type": "summary_text", "text": "first \u2028 "},
-        {"type": "summary_text", "text": "second"},
-    ],
-    "encrypted_content": "sealed==",
-}
-MESSAGE = said("hello world", id="msg_1")
-MESSAGE["content"][0]["annotations"] = [CITATION]
-SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
-OUTPUT = [REASONING, SEARCH, MESSAGE, call(1, '{"b":1,"a":2}'), call(2, "{}")]
-
-
-def _recorded() -> list[dict[str, Any]]:
-    """A stream with everything in it, as the API sends it."""
-    empty = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "other"}
-    text = {"type": "output_text", "text": "", "annotations": []}
-    arguments = "function_call_arguments"
-    return [
-        created(),
-        {"type": "response.in_progress", "response": response("in_progress")},
-        item("added", 0, empty),
-        about("reasoning_summary_part.added", 0, "rs_1", summary_index=0, part={}),
-        about("reasoning_summary_text.delta", 0, "rs_1", summary_index=0, delta="first "),
-        about("reasoning_summary_text.delta", 0, "rs_1", summary_index=0, delta="\u2028 "),
-        about("reasoning_summary_text.done", 0, "rs_1", summary_index=0, text="first \u2028 "),
-        about("reasoning_summary_text.delta", 0, "rs_1", summary_index=1, delta="second"),
-        item("done", 0, REASONING),
-        item("added", 1, {**SEARCH, "status": "in_progress"}),
-        about("web_search_call.searching", 1, "ws_1"),
-        item("done", 1, SEARCH),
-        item("added", 2, {**MESSAGE, "status": "in_progress", "content": []}),
-        about("content_part.added", 2, "msg_1", content_index=0, part=text),
-        about("output_text.delta", 2, "msg_1", content_index=0, delta="hello "),
-        about("output_text.delta", 2, "msg_1", content_index=0, delta="world"),
-        about("output_text.annotation.added", 2, "msg_1", content_index=0, annotation=CITATION),
-        about("output_text.done", 2, "msg_1", content_index=0, text="hello world"),
-        about("content_part.done", 2, "msg_1", content_index=0, part=MESSAGE["content"][0]),
-        item("done", 2, MESSAGE),
-        item("added", 3, call(1)),
-        item("added", 4, call(2)),
-        about(f"{arguments}.delta", 3, "fc_1", delta='{"b":1,'),
-        about(f"{arguments}.delta", 4, "fc_2", delta="{}"),
-        about(f"{arguments}.delta", 3, "fc_1", delta='"a":2}'),
-        about(f"{arguments}.done", 3, "fc_1", arguments='{"b":1,"a":2}'),
-        item("done", 3, call(1, '{"b":1,"a":2}')),
-        item("done", 4, call(2, "{}")),
-        completed(*OUTPUT, usage=USAGE, service_tier="default"),
-    ]
-
-
-RECORDED = frames(*_recorded())
 
 
 def test_a_stream_is_told_as_it_comes() -> None:
@@ -166,7 +106,7 @@ def test_any_cut_of_the_bytes_tells_the_same(cuts: list[int], end: str) -> None:
     ],
 )
 def test_what_is_left_out_is_filled_in(kept: Any) -> None:
-    reply = assembled(frames(*[event for event in _recorded() if kept(event["type"])]))
+    reply = assembled(frames(*[event for event in recorded() if kept(event["type"])]))
     whole = assembled(RECORDED)
     assert reply.stop == "calls"
     assert reply.usage == whole.usage
@@ -188,21 +128,21 @@ def _told(reply: Reply) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("place", ["output_index", "item_id"])
 def test_an_item_is_found_by_either_name(place: str) -> None:
-    named = [{k: v for k, v in event.items() if k != place} for event in _recorded()]
+    named = [{k: v for k, v in event.items() if k != place} for event in recorded()]
     assert assembled(frames(*named)) == assembled(RECORDED)
 
 
 def test_ids_that_change_with_every_event_do_not_matter() -> None:
     changing = [
         {**event, "item_id": f"x{at}"} if "item_id" in event else event
-        for at, event in enumerate(_recorded())
+        for at, event in enumerate(recorded())
     ]
     assert assembled(frames(*changing)) == assembled(RECORDED)
 
 
 def test_every_item_at_one_place_is_told_apart_by_its_id() -> None:
     same = [
-        {**event, "output_index": 0} if "output_index" in event else event for event in _recorded()
+        {**event, "output_index": 0} if "output_index" in event else event for event in recorded()
     ]
     assert assembled(frames(*same)) == assembled(RECORDED)
 
@@ -210,7 +150,7 @@ def test_every_item_at_one_place_is_told_apart_by_its_id() -> None:
 def test_the_name_of_an_event_stands_in_for_its_type() -> None:
     data = b"".join(
         b"event: " + event.pop("type").encode() + b"\ndata: " + json.dumps(event).encode() + b"\n\n"
-        for event in _recorded()
+        for event in recorded()
     )
     assert assembled(data) == assembled(RECORDED)
 
@@ -335,189 +275,3 @@ def test_a_text_goes_on_after_another_part_as_one_of_its_own() -> None:
         )
     )
     assert [getattr(part, "text", None) for part in reply.parts] == ["one ", None, "two"]
-
-
-@pytest.mark.parametrize(
-    ("end", "stop"),
-    [
-        (completed(MESSAGE), "end"),
-        (completed(call(1, "{}")), "calls"),
-        (
-            {
-                "type": "response.incomplete",
-                "response": response(
-                    "incomplete", [MESSAGE], incomplete_details={"reason": "max_output_tokens"}
-                ),
-            },
-            "length",
-        ),
-        (
-            {
-                "type": "response.incomplete",
-                "response": response(
-                    "incomplete", [call(1, "{")], incomplete_details={"reason": "content_filter"}
-                ),
-            },
-            "filter",
-        ),
-        ({"type": "response.incomplete", "response": {}}, "truncated"),
-        ({"type": "response.completed", "response": {"output": [MESSAGE]}}, "end"),
-        ({"type": "response.completed"}, "end"),
-        ({**response(output=[MESSAGE]), "type": "x"}, "end"),
-    ],
-)
-def test_an_answer_ends_by_its_own_word(end: dict[str, Any], stop: str) -> None:
-    reply = assembled(frames(created(), end))
-    assert reply.stop == stop
-    assert reply.usage is None
-
-
-def test_an_end_without_a_word_is_a_cut() -> None:
-    delta = about("output_text.delta", 0, "msg_1", content_index=0, delta="half")
-    reply = assembled(frames(created(), delta) + b"data: [DONE]\n\n")
-    assert reply.stop == "truncated"
-    broken = events(frames(created(), delta))[-1]
-    assert isinstance(broken, Failed)
-    assert (broken.fault.code, broken.fault.status) == ("upstream_truncated", 502)
-
-
-def test_nothing_follows_the_end() -> None:
-    told = events(RECORDED + b"data: [DONE]\n\n" + RECORDED)
-    assert told == events(RECORDED)
-
-
-@pytest.mark.parametrize(
-    ("event", "kind", "words"),
-    [
-        (
-            {
-                "type": "response.failed",
-                "response": response(
-                    "failed", error={"code": "rate_limit_exceeded", "message": "slow down"}
-                ),
-            },
-            "rate_limit",
-            "slow down",
-        ),
-        ({"type": "response.failed", "response": response("failed")}, "api", "did not say why"),
-        ({"type": "response.failed"}, "api", "did not say why"),
-        ({"type": "error", "code": "server_error", "message": "flat"}, "api", "flat"),
-        (
-            {"type": "error", "error": {"type": "invalid_request_error", "message": "nested"}},
-            "invalid_request",
-            "nested",
-        ),
-        (
-            {"type": "x", "error": {"message": "in a 200", "code": 429}},
-            "rate_limit",
-            "in a 200",
-        ),
-        (completed(error={"code": "server_error", "message": "late"}), "api", "late"),
-    ],
-)
-def test_an_error_in_a_stream_is_a_fault(event: dict[str, Any], kind: str, words: str) -> None:
-    found = fault(frames(created(), event, completed(MESSAGE)))
-    assert found.kind == kind
-    assert words in found.message
-    assert found.status >= 400
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"data: {\n\n",
-        b"data: [1]\n\n",
-        b'data: "x"\n\n',
-        b"data: \xff\n\n",
-        frames(item("done", 0, {"type": "function_call", "call_id": "c"})),
-        frames(item("done", 0, {"type": "reasoning", "summary": [1]})),
-    ],
-)
-def test_what_cannot_be_read_is_a_fault(data: bytes) -> None:
-    assert fault(frames(created()) + data).code == "upstream_malformed"
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        {"type": "response.from_the_future", "x": 1},
-        {"type": "keepalive"},
-        {"type": None},
-        {},
-        {"type": "response.output_item.added", "item": None},
-        {"type": "response.output_item.done"},
-        {"type": "response.output_text.delta", "delta": None},
-        {"type": "response.function_call_arguments.delta", "delta": ""},
-        {"type": "response.reasoning_summary_text.delta"},
-        {"type": "response.content_part.added", "part": None},
-    ],
-)
-def test_what_says_nothing_is_passed_over(event: dict[str, Any]) -> None:
-    odd = b"data: " + json.dumps(event).encode() + b"\n\n"
-    assert events(frames(created()) + odd + frames(completed(MESSAGE))) == events(
-        frames(created(), completed(MESSAGE))
-    )
-
-
-junk = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(["type", "text", "id", "name"]), inner, max_size=3)
-    ),
-    max_leaves=3,
-)
-shapes = ["message", "function_call", "custom_tool_call", "reasoning", "output_text", "refusal"]
-members = [
-    "id",
-    "call_id",
-    "name",
-    "arguments",
-    "content",
-    "summary",
-    "text",
-    "phase",
-    "annotations",
-]
-shaped = st.recursive(
-    junk,
-    lambda inner: st.fixed_dictionaries(
-        {"type": st.sampled_from(shapes)},
-        optional=dict.fromkeys(members, inner | st.lists(inner, max_size=2)),
-    ),
-    max_leaves=3,
-)
-kinds = st.sampled_from([event["type"] for event in _recorded()])
-names = ["item", "item_id", "output_index", "content_index", "delta", "part", "text", "arguments"]
-junk_events = st.fixed_dictionaries(
-    {"type": kinds},
-    optional=dict.fromkeys([*names, "annotation", "response", "error"], shaped),
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(junk_events, max_size=5), st.integers(0, 28))
-def test_nothing_a_server_sends_makes_a_reader_raise(odd: list[dict[str, Any]], at: int) -> None:
-    recorded = _recorded()
-    told = events(frames(*recorded[:at], *odd, *recorded[at:]))
-    assert isinstance(told[-1], Ended | Failed)
-    assert not any(isinstance(event, Ended | Failed) for event in told[:-1])
-
-
-@pytest.mark.parametrize(
-    "value",
-    [{}, {"output": None}, {"output": [1]}, {"output": [{"type": "function_call"}]}],
-)
-def test_a_body_that_is_no_answer_is_refused(value: dict[str, Any]) -> None:
-    with pytest.raises(MalformedError):
-        DIALECT.read_reply(value)
-
-
-def test_an_error_in_place_of_an_answer_is_a_fault() -> None:
-    for value in (
-        {"error": {"message": "no", "code": "rate_limit_exceeded"}},
-        response("failed", error={"message": "no", "code": "rate_limit_exceeded"}),
-    ):
-        with pytest.raises(BrokenOffError) as raised:
-            DIALECT.read_reply(value)
-        assert raised.value.fault.kind == "rate_limit"
