@@ -125,6 +125,7 @@ class AskDesk:
             label=_fixed(door.route.mode.encode()),
             client=door.client,
             upstream=door.upstream,
+            model=door.where.model,
         )
         if door.client == door.upstream:
             exchange.headers = forwarded_request_headers(arrival.headers, door.key)

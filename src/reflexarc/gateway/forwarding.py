@@ -47,7 +47,8 @@ class Exchange(msgspec.Struct):
     and `head_s`, once known: when it was sent on, when the answer's head came. `forced`, where
     given, is sent in place of `body`; where the upstream refuses it (`forced_refused`) the body
     itself is sent once. `client` is the client's dialect, `upstream` the upstream's; where that is
-    another, `sent` is the request in it, and `conversion` brings the answer back."""
+    another, `sent` is the request in it, and `conversion` brings the answer back. `model` is what
+    the client's URL names."""
 
     route: str
     method: str
@@ -64,6 +65,7 @@ class Exchange(msgspec.Struct):
     forced_refused: bool = False
     client: str = "chat"
     upstream: str = "chat"
+    model: str = ""
     conversion: Conversion | None = None
     sent: bytes | None = None
 

@@ -85,6 +85,9 @@ class Keeper:
             action="escalate" if reason else "",
             reason=reason,
             price=_price(route.price),
+            dialect=exchange.client,
+            answer_dialect=exchange.client if by == "system1" else exchange.upstream,
+            model=exchange.model,
         )
         step = _with_decision(step, decided, reason)
         self._held[number] = _Held(step, request, answer, waits=hold)

@@ -27,6 +27,7 @@ from reflexarc.store.reading_step import Read, read_step
 from reflexarc.store.records import Audited, Judged, StepEnded, TrailEntry, Written
 from reflexarc.store.schema import audits, decisions, steps
 from reflexarc.store.store import Store, said
+from reflexarc.wire.converting import TurnMemory
 
 _log = logging.getLogger("reflexarc.recorder")
 
@@ -35,6 +36,7 @@ MAX_WAITING_ENTRIES = 50_000
 _RECORD_BYTES = 1024
 """What a record weighs beside its bodies, roughly."""
 _RETENTION_EVERY_S = 3600.0
+_REMEMBERED_BYTES = 16 * 1024 * 1024
 
 _Record = tuple[StepEnded, Read] | Judged | Audited
 
@@ -61,6 +63,7 @@ class Recording:
         self._max_bytes = max_bytes
         self._max_waiting_bytes = max_waiting_bytes
         self._open: _Open | None = None
+        self._memory = TurnMemory(_REMEMBERED_BYTES)
         self._records: deque[tuple[_Record, int]] = deque()
         self._waiting_bytes = 0
         self._trail: dict[str, TrailEntry] = {}
@@ -84,7 +87,7 @@ class Recording:
         """Takes a step; one that is not to be recorded, or no conversation, is let go."""
         if step.record == "none":
             return
-        read = read_step(step, request, answer)
+        read = read_step(step, request, answer, self._memory)
         if read is not None:
             self._take((step, read), len(request) + len(answer))
 

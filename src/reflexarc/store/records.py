@@ -55,6 +55,8 @@ class StepEnded(msgspec.Struct, frozen=True, tag=True):
     is empty where it was not asked or has not answered yet). `timings_ms`: `total`, and where they
     apply `before_upstream`, `upstream_head`, `decide`. Tokens are read from the answer; `price`,
     where known, is System 2's in dollars a million tokens: of input, of cached input, of output.
+    `dialect` is the request's and `answer_dialect` the answer's; `model` is what the request's URL
+    names, where its body does not.
     """
 
     number: int
@@ -81,6 +83,9 @@ class StepEnded(msgspec.Struct, frozen=True, tag=True):
     confidence: float = 0.0
     max_error: float = 0.0
     price: tuple[float, float, float] | None = None
+    dialect: str = "chat"
+    answer_dialect: str = "chat"
+    model: str = ""
 
 
 class Judged(msgspec.Struct, frozen=True, tag=True):
