@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-litellm demo test test-beside lint bench results lock size accept-spine accept-gateway accept-reflex validity
+.PHONY: help setup setup-litellm demo test matrix test-beside lint bench results lock size accept-spine accept-gateway accept-reflex validity
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -20,6 +20,9 @@ demo: .venv/.ready ## a returns desk on four arms: about a minute, 3 at most
 
 test: .venv/.ready ## the whole test suite
 	@$(BIN)/pytest -q -n 2 $(ARGS)
+
+matrix: .venv/.ready ## write the snapshots of the golden matrix anew: read what differs
+	@PYTHONPATH=. $(BIN)/python -m tests.wire.matrix.write
 
 test-beside: .venv/.ready setup-litellm ## tests with a real LiteLLM proxy before and behind the gateway
 	@$(BIN)/pytest -q -m beside tests/beside $(ARGS)

@@ -119,9 +119,10 @@ class Conversion:
         return self.own(self.upstream.read_reply(value))  # pyright: ignore[reportUnknownArgumentType] - of anything
 
     def own(self, reply: Reply) -> Reply:
-        """With a time, and the ids that the client knows."""
+        """With a time, a model, and the ids that the client knows."""
         return msgspec.structs.replace(
             reply,
+            model=reply.model or self.ask.settings.model,
             created_s=reply.created_s or self._now_s,
             parts=tuple(self._known_id(part) for part in reply.parts),
         )
@@ -155,8 +156,10 @@ class Conversion:
 
     def _known_event(self, event: Event) -> Event:
         if isinstance(event, Began):
-            return (
-                event if event.created_s else msgspec.structs.replace(event, created_s=self._now_s)
+            return msgspec.structs.replace(
+                event,
+                model=event.model or self.ask.settings.model,
+                created_s=event.created_s or self._now_s,
             )
         if isinstance(event, PartBegan):
             return PartBegan(event.at, self._known_id(event.part))

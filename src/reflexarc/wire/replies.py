@@ -107,7 +107,9 @@ Event = Began | PartBegan | PartGrew | PartSigned | PartNoted | PartEnded | Ende
 
 def stop_of(stop: Stop, parts: "tuple[ReplyPart, ...] | list[ReplyPart]") -> Stop:
     """What a stop is when the parts are known: a turn that ends with calls made ends for them,
-    whatever word its provider used."""
-    if stop == "end" and any(isinstance(part, Call) for part in parts):
+    whatever word its provider used, and one that ends with a refusal for that."""
+    if stop != "end":
+        return stop
+    if any(isinstance(part, Call) for part in parts):
         return "calls"
-    return stop
+    return "refusal" if any(isinstance(part, Refusal) for part in parts) else stop

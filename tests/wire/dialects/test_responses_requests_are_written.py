@@ -220,10 +220,10 @@ def test_thinking_signed_here_goes_back_byte_for_byte() -> None:
     assert lost == ()
 
 
-def test_unsigned_thinking_is_said_aloud() -> None:
+def test_unsigned_thinking_which_the_api_refuses_is_named() -> None:
     items, lost = _items(HI, Turn("assistant", (Thinking("hm"), Text("so"))), dialect="chat")
-    assert items[1]["content"] == [{"type": "reasoning_text", "text": "hm"}]
-    assert lost == ()
+    assert [item["type"] for item in items] == ["message", "message"]
+    assert lost == ("content.thinking (unsigned)",)
 
 
 def test_a_tool_of_another_dialect_says_whether_it_is_strict() -> None:

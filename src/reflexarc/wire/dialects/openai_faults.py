@@ -61,10 +61,18 @@ _OWN = "openai"
 """Under this name `Fault.more` holds what only this family says of an error."""
 
 _telling = re.compile(
-    r"try again in (?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>\d+(?:\.\d+)?)s)?"
+    r"(?:try again|retry) (?:in|after) (?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?"
+    r"(?:(?P<s>\d+(?:\.\d+)?) ?s(?:ec)?)?"
     r"(?:(?P<ms>\d+(?:\.\d+)?)ms)?",
     re.IGNORECASE,
 )
+_HINTS = {
+    "retry_after": 1.0,
+    "retry_after_s": 1.0,
+    "retry_after_seconds": 1.0,
+    "retry_after_ms": 1e-3,
+}
+"""Members of an error or of its `metadata` that say when to try again, in units of so many s."""
 _tags = re.compile(r"<[^>]*>")
 
 
@@ -118,6 +126,8 @@ def fault_of(value: dict[str, Any], status: int = 0) -> Fault:
         # The status is general where the words are not: 429 without quota, 400 without a key.
         if known is not None and (known == "billing" or found in ("invalid_request", "api")):
             found = known
+        if found == "authentication":
+            status = STATUS_OF[found]  # what clients go by, whatever this server answered
     return Fault(
         kind=found,
         message=message,
@@ -177,9 +187,12 @@ def _message(members: dict[str, Any]) -> str:
 
 def _retry_after_s(members: dict[str, Any], message: str) -> float | None:
     """When to try again, where the words say so: `Please try again in 1m2.5s`."""
-    said = members.get("retry_after")
-    if isinstance(said, int | float) and not isinstance(said, bool) and 0 <= said < 1e6:
-        return float(said)
+    inner = members.get("metadata")
+    for held in (members, cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}):
+        for name, unit_s in _HINTS.items():
+            said = held.get(name)
+            if isinstance(said, int | float) and not isinstance(said, bool) and 0 <= said < 1e6:
+                return said * unit_s
     found = _telling.search(message)
     if found is None or not any(found.groups()):
         return None

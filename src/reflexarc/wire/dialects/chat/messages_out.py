@@ -5,6 +5,7 @@ from typing import Any
 
 from reflexarc.wire.dialects.chat.messages_in import OLD_CALL
 from reflexarc.wire.dialects.chat.thoughts import ORIGIN, details_of
+from reflexarc.wire.dialects.openai_shared import FAMILY
 from reflexarc.wire.ids import IdMap
 from reflexarc.wire.losses import Losses
 from reflexarc.wire.turns import (
@@ -39,6 +40,7 @@ def write_turns(ask: Ask, losses: Losses, ids: IdMap) -> list[dict[str, Any]]:
 class _Writer:
     def __init__(self, origin: str, losses: Losses, ids: IdMap) -> None:
         self._own = origin == ORIGIN
+        self._family = origin in FAMILY
         self._losses = losses
         self._ids = ids
 
@@ -190,8 +192,10 @@ class _Writer:
         return None
 
     def _media(self, media: Media) -> dict[str, Any] | None:
-        write = _MEDIA[media.kind]
-        written = write(media)
+        written = None
+        # A file is known to its own provider alone.
+        if media.file is None or self._family:
+            written = _MEDIA[media.kind](media)
         if written is None:
             self._losses.lose(f"content.{media.kind}")
             return None

@@ -65,7 +65,7 @@ def write_reply(reply: Reply, ask: Ask, losses: Losses) -> dict[str, Any]:
                 "index": 0,
                 "message": message,
                 "logprobs": None,
-                "finish_reason": reason_of(reply.stop, losses),
+                "finish_reason": reason_of(reply.stop, losses, refusal=bool(refusals)),
             }
         ],
     }
@@ -231,7 +231,8 @@ class ChatStreamWriter:
 
     def _end(self, event: Ended) -> bytes:
         out = [self._end_part(at) for at, opened in self._parts.items() if not opened.ended]
-        reason = reason_of(event.stop, self._losses)
+        refusal = any(isinstance(opened.part, Refusal) for opened in self._parts.values())
+        reason = reason_of(event.stop, self._losses, refusal=refusal)
         if reason == "stop" and self._calls:
             reason = "tool_calls"
         asked = self._ask.settings.include_usage

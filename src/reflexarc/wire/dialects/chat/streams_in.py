@@ -66,6 +66,7 @@ class ChatStreamReader:
         self._by_index: dict[int, _Growing] = {}
         self._details: list[Any] = []
         self._heard_audio = False
+        self._refused = False
 
     def read(self, event: SseEvent) -> list[Event]:
         if self._over:
@@ -135,6 +136,7 @@ class ChatStreamReader:
                 yield from self._listed(part)
         refusal = text_of(delta.get("refusal"))
         if refusal:
+            self._refused = True
             yield from self._say("refusal", refusal)
         calls = delta.get("tool_calls")
         if isinstance(calls, list):
@@ -245,17 +247,18 @@ class ChatStreamReader:
             self._calls.append(call)
         self._by_index[index] = call
         call.custom = call.custom or is_custom
+        signature = _signature(entry)
         if name and not call.begun:
-            call.name, call.begun = name, True
+            call.name, call.begun, call.signed = name, True, signature is not None
             kind = "custom" if call.custom else "function"
-            yield PartBegan(call.at, Call(call.id, name, "", kind))
+            origin = "gemini" if call.signed else ""
+            yield PartBegan(call.at, Call(call.id, name, "", kind, signature, origin))
             if call.written:
                 yield PartGrew(call.at, call.written)
         if text and not (text == call.written and _is_object(text)):
             call.written += text
             if call.begun:
                 yield PartGrew(call.at, text)
-        signature = _signature(entry)
         if signature is not None and call.begun and not call.signed:
             call.signed = True
             yield PartSigned(call.at, signature, "gemini")
@@ -292,8 +295,8 @@ class ChatStreamReader:
                     yield PartGrew(call.at, call.written)
             yield PartEnded(call.at)
         stop = stop_from(self._finish)
-        if stop == "end" and self._calls:
-            stop = "calls"
+        if stop == "end" and (self._calls or self._refused):
+            stop = "calls" if self._calls else "refusal"
         yield Ended(stop, usage=self._usage, service_tier=self._tier)
 
     def _fail(self, code: str, message: str) -> list[Event]:

@@ -37,7 +37,10 @@ def stop_from(reason: str | None) -> Stop:
     return _STOPS.get(reason.lower(), "end")
 
 
-def reason_of(stop: Stop, losses: Losses) -> str:
+def reason_of(stop: Stop, losses: Losses, *, refusal: bool = False) -> str:
+    """`refusal`: the answer says in words that it refuses; that is an answer, nothing was cut."""
+    if stop == "refusal" and refusal:
+        return "stop"
     if stop == "pause":
         losses.lose("stop_reason.pause_turn")
     return _REASONS[stop]

@@ -108,7 +108,7 @@ def _rest(settings: Settings, own: bool, body: dict[str, Any], losses: Losses) -
     if not own and settings.service_tier not in (None, "auto", "default", "flex", "priority"):
         del body["service_tier"]
         losses.lose("service_tier")
-    if not own and settings.metadata is not None and not settings.store:
+    if not own and settings.metadata is not None:
         # Refused where nothing is stored.
         del body["metadata"]
         losses.lose("metadata")

@@ -97,7 +97,7 @@ def fault_of(error: dict[str, Any], status: int = 0) -> Fault:
     reason = _of_type(details, "ErrorInfo").get("reason")
     # A wrong key is an invalid argument to Google, not a missing one.
     if reason in ("API_KEY_INVALID", "API_KEY_EXPIRED", "ACCESS_TOKEN_EXPIRED"):
-        found = "authentication"
+        found, status = "authentication", STATUS_OF["authentication"]
     text = message if isinstance(message, str) and message else f"the provider answered {status}"
     own = {k: v for k, v in error.items() if k not in ("code", "message") and v is not None}
     return Fault(

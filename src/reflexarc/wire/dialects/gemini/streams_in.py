@@ -256,10 +256,8 @@ class GeminiStreamReader:
         self._next += 1
         # Ids must differ over a conversation, which holds more answers than this one.
         identity = call.id or made_id(f"{self._salt}/{at}", call.name, call.arguments)
-        empty = msgspec.structs.replace(call, id=identity, arguments="", signature=None)
+        empty = msgspec.structs.replace(call, id=identity, arguments="")
         events += [PartBegan(at, empty), PartGrew(at, call.arguments)]
-        if call.signature is not None:
-            events.append(PartSigned(at, call.signature, call.origin))
         events.append(PartEnded(at))
 
     def _whole(self, part: ReplyPart, events: list[Event]) -> None:

@@ -203,7 +203,7 @@ def _declaration(offer: ToolOffer, own: bool, losses: Losses) -> dict[str, Any]:
         made["description"] = offer.description
     if own and offer.value is not None:
         made.update(offer.value)
-    elif offer.parameters is not None:
+    elif offer.parameters or (own and offer.parameters is not None):
         made["parametersJsonSchema"] = offer.parameters
     if offer.strict:
         losses.lose("tools.strict")

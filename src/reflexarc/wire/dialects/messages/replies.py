@@ -95,7 +95,7 @@ def write_reply(reply: Reply, losses: Losses) -> dict[str, Any]:
         "role": "assistant",
         "model": reply.model,
         "content": _blocks(reply, losses, own),
-        "stop_reason": STOP_WORDS[stop_told(reply.stop, reply.parts)],
+        "stop_reason": STOP_WORDS[stop_of(reply.stop, reply.parts)],
         "stop_sequence": reply.stop_sequence,
         "usage": usage_written(reply.usage, reply.service_tier),
     }
@@ -106,14 +106,6 @@ def write_reply(reply: Reply, losses: Losses) -> dict[str, Any]:
     else:
         lose_rest(losses, more, "response")
     return body
-
-
-def stop_told(stop: Stop, parts: "tuple[ReplyPart, ...] | list[ReplyPart]") -> Stop:
-    """A refusal is a reason to stop here, and no part."""
-    told = stop_of(stop, parts)
-    if told == "end" and any(isinstance(part, Refusal) for part in parts):
-        return "refusal"
-    return told
 
 
 def usage_written(usage: Usage | None, tier: str | None) -> dict[str, Any]:

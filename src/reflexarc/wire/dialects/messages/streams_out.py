@@ -10,7 +10,6 @@ from reflexarc.wire.dialects.messages.replies import (
     redacted_block,
     sealed_calls,
     signature_out,
-    stop_told,
     text_block,
     usage_written,
 )
@@ -28,6 +27,7 @@ from reflexarc.wire.replies import (
     PartNoted,
     PartSigned,
     ReplyPart,
+    stop_of,
 )
 from reflexarc.wire.sse import comment, named_event
 from reflexarc.wire.turns import Call, Foreign, Media, Refusal, Text, Thinking
@@ -192,7 +192,7 @@ class MessagesStreamWriter:
         self._done = True
         out = b"" if self._began else self._start(Began("", ""))
         delta = {
-            "stop_reason": STOP_WORDS[stop_told(event.stop, self._kinds)],
+            "stop_reason": STOP_WORDS[stop_of(event.stop, self._kinds)],
             "stop_sequence": event.stop_sequence,
         }
         usage = usage_written(event.usage, event.service_tier)

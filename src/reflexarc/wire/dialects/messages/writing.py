@@ -80,8 +80,8 @@ class _Request:
         if tool.kind != "function":
             if self._own and tool.value is not None:
                 return tool.value
-            kind = (tool.value or {}).get("type", tool.kind)
-            self._losses.lose(f"tools.{kind}")
+            kind = (tool.value or {}).get("type")
+            self._losses.lose(f"tools.{kind if isinstance(kind, str) else tool.name}")
             return None
         body: dict[str, Any] = {"name": tool.name}
         if tool.description is not None:

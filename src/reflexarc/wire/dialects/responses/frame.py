@@ -67,14 +67,14 @@ def status_of(
     stop: Stop, parts: "tuple[ReplyPart, ...] | list[ReplyPart]", losses: Losses
 ) -> tuple[str, str | None]:
     """Status, and the reason why it is incomplete."""
-    if stop in ("length", "truncated"):
+    if stop == "pause":
+        losses.lose("stop_reason.pause_turn")
+    if stop in ("length", "truncated", "pause"):
         return "incomplete", "max_output_tokens"
     if stop == "filter":
         return "incomplete", "content_filter"
     if stop == "refusal" and not any(isinstance(part, Refusal) for part in parts):
         return "incomplete", "content_filter"
-    if stop == "pause":
-        losses.lose("stop_reason.pause_turn")
     return "completed", None
 
 

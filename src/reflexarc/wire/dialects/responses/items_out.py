@@ -159,14 +159,10 @@ class ItemsWriter:
             return None
         if part.origin == NAME:
             return reasoning_item(part, part.id, part.signature)
-        if not part.text:
-            return None
-        self._content.kept(part.more, "content.thinking")
-        return {
-            "type": "reasoning",
-            "summary": [],
-            "content": [{"type": "reasoning_text", "text": part.text}],
-        }
+        # Text alone is refused: an item's `content` must be empty where nothing was encrypted.
+        if part.text:
+            self._losses.lose("content.thinking (unsigned)")
+        return None
 
     def _call(self, part: Call) -> dict[str, Any]:
         self._kinds[part.id] = part.kind

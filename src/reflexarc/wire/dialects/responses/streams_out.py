@@ -118,9 +118,23 @@ class ResponsesStreamWriter:
         frame = self._begin(self._began)
         output = self._output
         if self._open is not None:
-            output = [*output, {**self._open, "status": "incomplete"}]
+            output = [*output, self._so_far(self._open)]
         error = _error(event.fault)
         self._last("response.failed", frame.response("failed", output, error=error))
+
+    def _so_far(self, item: dict[str, Any]) -> dict[str, Any]:
+        """An item as far as it has come."""
+        part, text = self._part, "".join(self._pieces)
+        if isinstance(part, Thinking):
+            whole = msgspec.structs.replace(part, text=text)
+            return self._made().thinking(whole, len(self._output))
+        item = {**item, "status": "incomplete"}
+        if isinstance(part, Call):
+            item["input" if part.kind == "custom" else "arguments"] = text
+        elif isinstance(part, Text | Refusal) and self._shown:
+            content = self._made().content(msgspec.structs.replace(part, text=text))
+            item["content"] = [*item["content"], content]
+        return item
 
     def _last(self, kind: str, response: dict[str, Any]) -> None:
         if len(self._losses.names) > self._lost_before:
@@ -213,6 +227,8 @@ class ResponsesStreamWriter:
         self._close("completed")
         self._shown = True
         empty = msgspec.structs.replace(part, text="", signature=None)
+        if part.origin != NAME:
+            empty = msgspec.structs.replace(empty, more={})  # what it says is sealed at the end
         self._add(_without_content(self._made().thinking(empty, len(self._output))))
         self._grow(part.text)
 

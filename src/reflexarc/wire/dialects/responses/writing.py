@@ -150,9 +150,9 @@ def _function(tool: ToolOffer, own: bool, losses: Losses) -> dict[str, Any]:
     if tool.description is not None:
         written["description"] = tool.description
     parameters = tool.parameters
-    written["parameters"] = (
-        {"type": "object", "properties": {}} if parameters is None else parameters
-    )
+    # An empty schema is refused.
+    empty = parameters is None or not (parameters or own)
+    written["parameters"] = {"type": "object", "properties": {}} if empty else parameters
     if not own:
         # Strict is what goes without saying here, and nowhere else.
         written["strict"] = tool.strict or False
