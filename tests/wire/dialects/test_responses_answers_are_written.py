@@ -145,6 +145,7 @@ def test_signatures_of_calls_travel_and_come_back(late: bool) -> None:
         ("filter", (), "incomplete", "content_filter"),
         ("refusal", (Text("x"),), "incomplete", "content_filter"),
         ("refusal", (Refusal("x"),), "completed", None),
+        ("pause", (Text("x"),), "incomplete", "max_output_tokens"),
     ],
 )
 def test_why_it_stopped_is_told_and_a_cut_item_is_incomplete(
@@ -178,7 +179,8 @@ def test_what_an_answer_cannot_say_is_named_whole_and_streamed(
         _, data = streamed(ASK, *events_of(reply))
         warning, last = data.split(b"\n\n")[-3:-1]
         assert warning == b": x-reflexarc-warning: responses cannot express: " + lost[0].encode()
-        assert last.startswith(b"event: response.completed\n")
+        ended = b"incomplete" if reply.stop == "pause" else b"completed"
+        assert last.startswith(b"event: response." + ended + b"\n")
 
 
 def test_a_picture_is_one_that_a_tool_made() -> None:
