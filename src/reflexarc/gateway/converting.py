@@ -10,6 +10,7 @@ from reflexarc.gateway.doors import Door, gemini_url
 from reflexarc.steps.errors import InputError, MalformedError, RequestError
 from reflexarc.wire.converting import Conversion, TurnMemory, read_ask
 from reflexarc.wire.dialects import dialect
+from reflexarc.wire.dialects.messages.threads import refuse_threads
 from reflexarc.wire.encodings import plain_bytes
 
 # Beyond this a body is read beside the event loop, with a memory of its own.
@@ -51,6 +52,8 @@ class Converting:
             ask = read_ask(client, plain, door.where, memory, self._max_depth)
         except RequestError as error:
             raise UnfitError(error) from error
+        if client.name == "messages":
+            refuse_threads(ask)
         conversion = Conversion(client, dialect(door.upstream), ask, int(self._unix_time()))
         try:
             return conversion, conversion.request()

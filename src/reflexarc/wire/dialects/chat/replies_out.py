@@ -133,6 +133,7 @@ class ChatStreamWriter:
         self._head: dict[str, Any] = {}
         self._parts: dict[int, _Open] = {}
         self._calls = 0
+        self._details = 0
         self._before = b""
         self._after = b""
 
@@ -185,8 +186,7 @@ class ChatStreamWriter:
             opened.grown = bool(part.arguments)
             return out
         if isinstance(part, Thinking) and part.redacted:
-            items = thought_items(part)
-            return self._chunk({"reasoning_details": items}) if items else b""
+            return self._detail(thought_items(part))
         text = part.text if isinstance(part, Text | Thinking | Refusal) else ""
         return self._grow(PartGrew(event.at, text)) if text else b""
 
@@ -211,15 +211,25 @@ class ChatStreamWriter:
             signed = Call(part.id, part.name, "", signature=event.signature, origin=event.origin)
             if event.origin == "gemini":
                 google = {"thought_signature": event.signature}
-                entry = {"index": opened.index, "extra_content": {"google": google}}
+                entry: dict[str, Any] = {"index": opened.index}
+                # SDKs that gather a stream want a function in each delta of a call
+                entry.update(function={"arguments": ""}, extra_content={"google": google})
                 return self._chunk({"tool_calls": [entry]})
-            return self._chunk({"reasoning_details": call_items([signed])})
+            return self._detail(call_items([signed]))
         if isinstance(part, Thinking):
             whole = Thinking(
                 "".join(opened.text), event.signature, event.origin, id=part.id, more=part.more
             )
-            return self._chunk({"reasoning_details": thought_items(whole)})
+            return self._detail(thought_items(whole))
         return b""
+
+    def _detail(self, items: list[Any]) -> bytes:
+        """More of `reasoning_details`. SDKs that gather a stream join lists by `index`."""
+        if not items:
+            return b""
+        numbered = [{**item, "index": at} for at, item in enumerate(items, self._details)]
+        self._details += len(items)
+        return self._chunk({"reasoning_details": numbered})
 
     def _end_part(self, at: int) -> bytes:
         opened = self._parts[at]

@@ -207,11 +207,17 @@ class GeminiStreamWriter:
                 part, text="", signature=event.signature, origin=event.origin
             )
             _put_thinking(signed, parts, self._grown)
+            self._part = signed
             return self._chunk(parts)
         return b""
 
     def _end_part(self) -> bytes:
         part, self._part = self._part, None
+        if isinstance(part, Thinking) and part.signature is None and self._grown:
+            # nobody signed it: if it is another's, that comes back instead
+            marked: list[dict[str, Any]] = []
+            _put_thinking(msgspec.structs.replace(part, text=""), marked, self._grown)
+            return self._chunk(marked) if "thoughtSignature" in marked[0] else b""
         if not isinstance(part, Call):
             return b""
         text = part.arguments + "".join(self._texts)

@@ -80,9 +80,9 @@ def signing(signature: str, where: str, more: dict[str, Any]) -> Thinking:
 
 
 def signature_of(part: Thinking, grown: int = 0) -> str | None:
-    """As a client of this dialect gets it and brings it back. `grown`: characters that it was told
-    before, in parts of their own."""
-    if part.signature is None or part.origin == NAME:
+    """As a client of this dialect gets it and brings it back; another dialect's comes back as what
+    it was, signed or not. `grown`: characters that it was told before, in parts of their own."""
+    if part.origin in (NAME, ""):
         return part.signature
     more = {**part.more, _GOES_ON: grown} if grown else part.more
     return sealed_signature(

@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import msgspec
 
+from reflexarc.wire.dialects.messages.threads import CODES
 from reflexarc.wire.faults import STATUS_OF, Fault, FaultKind, kind_of
 
 OVERLOADED = 529
@@ -92,6 +93,8 @@ def error_event(fault: Fault) -> dict[str, Any]:
     details = fault.more.get("details")
     if isinstance(details, dict):
         error["details"] = details
+    elif fault.code in CODES:
+        error["details"] = {"error_code": fault.code}
     return {"type": "error", "error": error}
 
 

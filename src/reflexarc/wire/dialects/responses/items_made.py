@@ -53,11 +53,13 @@ class ItemMaker:
         return reasoning_item(part, identity, self._signature(part))
 
     def _signature(self, part: Thinking) -> str | None:
+        """Another dialect's thinking comes back as what it was, signed or not: some providers
+        want it beside their calls."""
         if part.origin == NAME:
             return part.signature
-        if part.signature is None:
+        if not part.origin:
             self._losses.lose_all(part.more, "content.thinking.")
-            return None
+            return part.signature
         return seal(Sealed(part.origin, part.signature, part.redacted, id=part.id, more=part.more))
 
     def call(self, part: Call, index: int, status: str) -> dict[str, Any]:
