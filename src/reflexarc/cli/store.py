@@ -15,6 +15,7 @@ from sqlalchemy.exc import DatabaseError
 from reflexarc.cli.tables import OutputFile, out, table
 from reflexarc.lifecycle.purging import Relearned, artifacts_after
 from reflexarc.steps.errors import ConfigError, ReflexarcError, StoreError
+from reflexarc.store.kept import forget_kept
 from reflexarc.store.place import DATABASE, secret, state_dir
 from reflexarc.store.purging import Conditions, doomed, empty, remove
 from reflexarc.store.reading import kept_sessions, stats
@@ -176,6 +177,7 @@ def purge_command(
             click.confirm(f"Remove {count} for good?", abort=True)
         gone = remove(store, wanted, key_of_hashes, _who(), time.time)
         emptied = empty(store, gone.values)
+        forget_kept(state_dir(state), gone.values, tenants, before)
         relearned = artifacts_after(store, gone, time.time())
     _say(gone.sessions, gone.steps, relearned, emptied.fault, False, as_json)
     faults = [emptied.fault] if emptied.fault else []

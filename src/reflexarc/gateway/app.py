@@ -32,9 +32,12 @@ from reflexarc.gateway.asgi import (
 )
 from reflexarc.gateway.ask_route import AskDesk
 from reflexarc.gateway.auditing import Auditor
+from reflexarc.gateway.chains import Chains
 from reflexarc.gateway.cold import cold_routes
 from reflexarc.gateway.config import ACTING_MODES, GatewayConfig
+from reflexarc.gateway.continuing import Continuing
 from reflexarc.gateway.doors import ASKS, Door, Doors
+from reflexarc.gateway.exchanging import Exchanging
 from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.frames import Observed
 from reflexarc.gateway.keeping import Keeper
@@ -155,6 +158,7 @@ class Gateway:
             self.metrics.relearned,
         )
         self._keeper = Keeper(name, self.recorder, clock_s)
+        self._chains = Chains(self.state.directory, config.store.retention_days, time.time)
         self._upstream_tls = upstream_context(config.tls)
         self._transport: Transport | None = None
         self._side: SideDesk | None = None
@@ -172,7 +176,9 @@ class Gateway:
         await warm_up(transport, self.config.route)
         self._transport = transport
         forwarder = Forwarder(transport, self.metrics, self._clock_s)
-        self._side = SideDesk(self.config.limits, forwarder, transport, self._clock_s)
+        self._side = SideDesk(
+            self.config.limits, forwarder, transport, self._chains, self.state.secret, self._clock_s
+        )
         self._asks = AskDesk(
             self.config,
             forwarder,
@@ -188,6 +194,7 @@ class Gateway:
             self._clock_s,
             self.state.secret,
             lambda route: self._tested.of(route.upstream),
+            Exchanging(self.config.limits.json_depth, Continuing(self._chains)),
         )
         self._watch.start()
         self._relearner.start()
@@ -202,6 +209,7 @@ class Gateway:
         if self._transport is not None:
             await self._transport.close()
         self._keeper.close()
+        await self._chains.close()
         await self.acting.standings.close()
         self.acting.note("stop", "reflexarc", {"pid": os.getpid()})
         await self.recorder.close()

@@ -1,7 +1,6 @@
 """Requests to a model in any dialect: off passes on, shadow compares, live lets System 1 act."""
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,9 +13,10 @@ from reflexarc.gateway.auditing import Auditor
 from reflexarc.gateway.checking import check_object
 from reflexarc.gateway.comparing import Comparing
 from reflexarc.gateway.config import GatewayConfig, Route
-from reflexarc.gateway.converting import Converting, url_of
+from reflexarc.gateway.continuing import Continued
 from reflexarc.gateway.copying import Copy
 from reflexarc.gateway.doors import Door
+from reflexarc.gateway.exchanging import Exchanging
 from reflexarc.gateway.forwarding import Exchange, Forwarder
 from reflexarc.gateway.frames import Decide, Decided
 from reflexarc.gateway.keeping import Keeper
@@ -24,8 +24,8 @@ from reflexarc.gateway.labels import cost_label, decision_label, escalation_labe
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.shadow import Shadow
 from reflexarc.gateway.system1 import System1
+from reflexarc.gateway.tenancy import tenant_of
 from reflexarc.gateway.told import Told, told
-from reflexarc.upstream import converted_request_headers, forwarded_request_headers
 from reflexarc.wire.tool_choice import with_tool_choice
 
 _HAND_OVER_AFTER_S = 0.002
@@ -42,6 +42,7 @@ class Asked(NamedTuple):
     told: Told
     tenant: bytes
     number: int
+    continued: Continued | None = None
 
 
 class AskDesk:
@@ -60,6 +61,7 @@ class AskDesk:
         clock_s: Callable[[], float],
         tenant_key: bytes,
         tested: Callable[[Route], tuple[str, ...]],
+        exchanging: Exchanging,
     ) -> None:
         self._limits = config.limits
         self._forwarder = forwarder
@@ -70,7 +72,7 @@ class AskDesk:
         self._clock_s = clock_s
         self._tenant_key = tenant_key
         self._tested = tested
-        self._converting = Converting(config.limits.json_depth)
+        self._exchanging = exchanging
         self.comparing = Comparing(system1, keeper, metrics, acting.standings)
         self.auditor = auditor_of(self.comparing.audit_answered)
         # Upstreams that refused a forced tool_choice: they are not asked again.
@@ -90,14 +92,12 @@ class AskDesk:
         encoded = header(arrival.headers, b"content-encoding") is not None
         if not encoded:
             await check_object(body)
-        exchange = await self._exchange(door, url, arrival, body)
+        tenant = self.tenant(arrival.headers)
+        exchange, continued = await self._exchanging.begin(
+            door, url, arrival, body, tenant.hex(), _fixed(route.mode.encode())
+        )
         asked = Asked(
-            route,
-            door,
-            exchange,
-            told(arrival.headers),
-            self.tenant(arrival.headers),
-            arrival.number,
+            route, door, exchange, told(arrival.headers), tenant, arrival.number, continued
         )
         if route.mode == "off":
             return await self._pass_on(asked, arrival)
@@ -113,42 +113,9 @@ class AskDesk:
             return await self._look_on(asked, arrival, obstacle)
         return await self._live(asked, arrival)
 
-    async def _exchange(self, door: Door, url: yarl.URL, arrival: Arrival, body: bytes) -> Exchange:
-        exchange = Exchange(
-            route=door.route.path,
-            method="POST",
-            url=url,
-            headers=[],
-            body=body,
-            began_s=arrival.began_s,
-            request_id=arrival.request_id,
-            label=_fixed(door.route.mode.encode()),
-            client=door.client,
-            upstream=door.upstream,
-            model=door.where.model,
-        )
-        if door.client == door.upstream:
-            exchange.headers = forwarded_request_headers(arrival.headers, door.key)
-            return exchange
-        encoding = (header(arrival.headers, b"content-encoding") or b"").decode("latin-1")
-        exchange.conversion, exchange.sent = await self._converting.begin(door, body, encoding)
-        exchange.url = url_of(door, exchange.conversion)
-        exchange.headers = converted_request_headers(
-            arrival.headers,
-            door.key,
-            door.upstream,
-            stream=exchange.conversion.ask.settings.stream,
-        )
-        return exchange
-
     def tenant(self, headers: Headers) -> bytes:
         """Stands for the client's key; contexts are never shared between keys."""
-        for name in (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key"):
-            if key := header(headers, name):
-                break
-        else:
-            key = b""
-        return hashlib.blake2b(key, key=self._tenant_key, digest_size=16).digest()
+        return tenant_of(headers, self._tenant_key)
 
     async def _pass_on(self, asked: Asked, arrival: Arrival, reason: str = "") -> int:
         """To System 2, without System 1."""
@@ -257,6 +224,9 @@ class AskDesk:
         if decided.stream:
             own.append((b"cache-control", b"no-cache"))
         kind = "text/event-stream; charset=utf-8" if decided.stream else "application/json"
+        if asked.continued is not None:
+            # Before the client can go on from it.
+            self._exchanging.continuing.acted(asked.tenant.hex(), asked.continued, answer, kind)
         await send_whole(arrival.send, 200, own, answer, kind.encode())
         self._keeper.ended(
             route, exchange, asked.number, asked.tenant.hex(), asked.told,
@@ -292,6 +262,12 @@ class AskDesk:
         self, asked: Asked, status: int, decided: Decided | None, reason: str, *, hold: bool = False
     ) -> None:
         copy = asked.exchange.copy
+        continued = asked.continued
+        converted = asked.exchange.conversion is not None
+        if copy is not None and continued is not None and status == 200 and not converted:
+            self._exchanging.continuing.answered(
+                asked.tenant.hex(), continued, copy.kept, copy.content_type, copy.content_encoding
+            )
         self._keeper.ended(
             asked.route, asked.exchange, asked.number, asked.tenant.hex(), asked.told,
             by="system2" if asked.exchange.head_s else "gateway",

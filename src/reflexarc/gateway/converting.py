@@ -7,25 +7,25 @@ from collections.abc import Callable
 import yarl
 
 from reflexarc.gateway.doors import Door, gemini_url
-from reflexarc.steps.errors import InputError, MalformedError, RequestError
+from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.wire.converting import Conversion, TurnMemory, read_ask
 from reflexarc.wire.dialects import dialect
 from reflexarc.wire.dialects.messages.threads import refuse_threads
 from reflexarc.wire.encodings import plain_bytes
+from reflexarc.wire.turns import Ask
 
 # Beyond this a body is read beside the event loop, with a memory of its own.
 _SLOWLY_READ_BYTES = 1024 * 1024
 
 
-class UnfitError(InputError):
+class UnfitError(RequestError):
     """A request that does not fit its dialect, told as an upstream of that dialect would."""
 
-    code = "invalid_request"
     status = 400
 
     def __init__(self, error: RequestError) -> None:
-        super().__init__(str(error))
-        self.param = error.param
+        super().__init__(str(error), error.param)
+        self.code = error.code  # pyright: ignore[reportAttributeAccessIssue] - of the error it stands for
 
 
 class Converting:
@@ -54,11 +54,29 @@ class Converting:
             raise UnfitError(error) from error
         if client.name == "messages":
             refuse_threads(ask)
+        _check_kept_elsewhere(ask)
         conversion = Conversion(client, dialect(door.upstream), ask, int(self._unix_time()))
         try:
             return conversion, conversion.request()
         except ValueError as error:  # what no JSON can hold
             raise MalformedError(f"the request cannot be converted: {error}") from error
+
+
+_KEPT_ELSEWHERE = ("conversation", "prompt", "cachedContent", "container")
+"""Members that name what one provider keeps, a part of what is asked."""
+
+
+def _check_kept_elsewhere(ask: Ask) -> None:
+    """Another upstream would answer without it, and the client would never know."""
+    for name in _KEPT_ELSEWHERE:
+        if ask.settings.more.get(name):
+            raise UnfitError(
+                RequestError(
+                    f"{name} names what another provider keeps: this upstream does not have it; "
+                    "send what it stands for",
+                    param=name,
+                )
+            )
 
 
 def url_of(door: Door, conversion: Conversion) -> yarl.URL:

@@ -10,12 +10,15 @@ from typing import Any, cast
 
 import yarl
 
-from reflexarc.gateway.asgi import Arrival, read_body, send_whole
+from reflexarc.gateway.asgi import Arrival, Headers, read_body, send_whole
+from reflexarc.gateway.chains import Chains
 from reflexarc.gateway.config import Limits
 from reflexarc.gateway.converting import UnfitError
-from reflexarc.gateway.doors import Door
+from reflexarc.gateway.doors import Door, spoken
 from reflexarc.gateway.forwarding import Exchange, Forwarder
+from reflexarc.gateway.kept_door import KeptDoor
 from reflexarc.gateway.labels import own_headers
+from reflexarc.gateway.tenancy import tenant_of
 from reflexarc.steps.errors import MalformedError, RequestError, UpstreamError
 from reflexarc.upstream import Transport, converted_request_headers, forwarded_request_headers
 from reflexarc.wire.converting import TurnMemory, read_ask
@@ -39,22 +42,28 @@ class SideDesk:
         limits: Limits,
         forwarder: Forwarder,
         transport: Transport,
+        chains: Chains,
+        tenant_key: bytes,
         clock_s: Callable[[], float],
         unix_time: Callable[[], float] = time.time,
     ) -> None:
         self._limits = limits
         self._forwarder = forwarder
         self._transport = transport
+        self._kept = KeptDoor(chains)
+        self._tenant_key = tenant_key
         self._clock_s = clock_s
         self._unix_time = unix_time
         self._memory = TurnMemory(8 * 1024 * 1024)
 
     async def answer(self, door: Door, url: yarl.URL, arrival: Arrival, method: str) -> int:
         """The status the client saw."""
-        if door.client == "chat" and door.kind in ("models", "model"):
-            wants = {name for name, _ in arrival.headers}
-            if b"anthropic-version" in wants:
-                door = door._replace(client="messages", upstream=spoken_models(door))
+        if door.kind == "kept":
+            tenant = tenant_of(arrival.headers, self._tenant_key).hex()
+            kept = await self._kept.answer(door, tenant, method)
+            if kept is not None:
+                return await self._tell(door, arrival, *kept)
+        door = _whose_list(door, arrival.headers)
         if door.client == door.upstream or (door.client, door.upstream) in _ALIKE:
             return await self._pass_on(door, url, arrival, method)
         try:
@@ -184,7 +193,13 @@ class _NoModelError(RequestError):
     status = 404
 
 
-def spoken_models(door: Door) -> str:
-    """The dialect a list of models is asked for in."""
-    dialects = door.route.dialects
-    return "messages" if "messages" in dialects else dialects[0]
+def _whose_list(door: Door, headers: Headers) -> Door:
+    """`/v1/models` is asked for by clients of several dialects, who show themselves by headers."""
+    if door.kind not in ("models", "model") or door.client != "chat":
+        return door
+    names = {name for name, _ in headers}
+    if b"anthropic-version" in names:
+        return door._replace(client="messages", upstream=spoken(door.route, "messages"))
+    if names & {b"x-goog-api-key", b"x-goog-api-client"}:
+        return door._replace(client="gemini", upstream=spoken(door.route, "gemini"))
+    return door

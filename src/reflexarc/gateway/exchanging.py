@@ -1,0 +1,106 @@
+"""What is made of a request before anybody is asked: its exchange with the upstream, converted
+where that speaks another dialect, and continued where it goes on from an earlier answer."""
+
+from collections.abc import Callable
+
+import msgspec
+import yarl
+
+from reflexarc.gateway.asgi import Arrival, header
+from reflexarc.gateway.config import ACTING_MODES
+from reflexarc.gateway.continuing import Continued, Continuing
+from reflexarc.gateway.converting import Converting, UnfitError, url_of
+from reflexarc.gateway.doors import Door
+from reflexarc.gateway.forwarding import Exchange
+from reflexarc.steps.errors import RequestError
+from reflexarc.upstream import converted_request_headers, forwarded_request_headers
+from reflexarc.wire.encodings import plain_bytes
+
+
+class Exchanging:
+    """`max_depth` bounds the JSON that is read."""
+
+    def __init__(self, max_depth: int, continuing: Continuing) -> None:
+        self.continuing = continuing
+        self._converting = Converting(max_depth)
+
+    async def begin(
+        self,
+        door: Door,
+        url: yarl.URL,
+        arrival: Arrival,
+        body: bytes,
+        tenant: str,
+        label: Callable[[], bytes],
+    ) -> tuple[Exchange, Continued | None]:
+        """Raises `InputError` for what cannot be converted, or goes on from what nobody knows."""
+        exchange = Exchange(
+            route=door.route.path,
+            method="POST",
+            url=url,
+            headers=[],
+            body=body,
+            began_s=arrival.began_s,
+            request_id=arrival.request_id,
+            label=label,
+            client=door.client,
+            upstream=door.upstream,
+            model=door.where.model,
+        )
+        encoding = (header(arrival.headers, b"content-encoding") or b"").decode("latin-1")
+        if door.client == door.upstream:
+            exchange.headers = forwarded_request_headers(arrival.headers, door.key)
+            return exchange, await self._same(door, exchange, body, tenant, encoded=bool(encoding))
+        return exchange, await self._converted(door, exchange, arrival, body, tenant, encoding)
+
+    async def _same(
+        self, door: Door, exchange: Exchange, body: bytes, tenant: str, *, encoded: bool
+    ) -> Continued | None:
+        """A request of another kind than this passes as it is, whatever is in it."""
+        acts = door.route.mode in ACTING_MODES or b'"previous_response_id"' in body
+        if door.client != "responses" or encoded or not acts:
+            return None
+        try:
+            continued = await self.continuing.begin(door, tenant, body)
+        except RequestError as error:
+            raise UnfitError(error) from error
+        if continued.previous is not None and continued.whole is not None:
+            exchange.body = continued.whole
+            exchange.sent = body if continued.passes else None
+        return continued
+
+    async def _converted(
+        self,
+        door: Door,
+        exchange: Exchange,
+        arrival: Arrival,
+        body: bytes,
+        tenant: str,
+        encoding: str,
+    ) -> Continued | None:
+        continued: Continued | None = None
+        if door.client == "responses":
+            try:
+                body = plain_bytes(body, encoding)
+                continued = await self.continuing.begin(door, tenant, body)
+            except RequestError as error:
+                raise UnfitError(error) from error
+            encoding = ""
+            exchange.body = body = continued.whole or body
+        conversion, sent = await self._converting.begin(door, body, encoding)
+        exchange.conversion, exchange.sent = conversion, sent
+        if continued is not None:
+            if continued.previous is not None:
+                # Echoed in the answer; no upstream is told.
+                settings = msgspec.structs.replace(
+                    conversion.ask.settings, previous=continued.previous
+                )
+                conversion.ask = msgspec.structs.replace(conversion.ask, settings=settings)
+            conversion.on_reply = lambda reply: self.continuing.converted(
+                tenant, continued, conversion.ask, reply
+            )
+        exchange.url = url_of(door, conversion)
+        exchange.headers = converted_request_headers(
+            arrival.headers, door.key, door.upstream, stream=conversion.ask.settings.stream
+        )
+        return continued
