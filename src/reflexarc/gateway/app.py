@@ -315,7 +315,7 @@ class Gateway:
             raise ReflexarcError("the gateway is asked before it was started")
         query: bytes = scope["query_string"]
         url = yarl.URL(f"{door.url}?{query.decode('latin-1')}", encoded=True) if query else door.url
-        if door.kind in ASKS:
+        if door.kind in ASKS and not door.is_listed(query):
             body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
             return await self._asks.answer(door, url, arrival, body)
         if self._side is None:

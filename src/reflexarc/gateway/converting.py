@@ -7,6 +7,7 @@ from collections.abc import Callable
 import yarl
 
 from reflexarc.gateway.doors import Door, gemini_url
+from reflexarc.gateway.thoughts import Thoughts
 from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.wire.converting import Conversion, TurnMemory, read_ask
 from reflexarc.wire.dialects import dialect
@@ -35,16 +36,20 @@ class Converting:
         self._max_depth = max_depth
         self._unix_time = unix_time
         self._memory = TurnMemory()
+        self.thoughts = Thoughts()
 
-    async def begin(self, door: Door, body: bytes, encoding: str) -> tuple[Conversion, bytes]:
+    async def begin(
+        self, door: Door, body: bytes, encoding: str, tenant: bytes
+    ) -> tuple[Conversion, bytes]:
         """The conversion of a request, and the upstream's request. Raises `InputError`: a body that
         is read is read strictly, no key twice."""
         if len(body) <= _SLOWLY_READ_BYTES:
-            return self._begin(door, body, encoding, self._memory)
-        return await asyncio.to_thread(self._begin, door, body, encoding, TurnMemory())
+            return self._begin(door, body, encoding, tenant, self._memory)
+        memory = TurnMemory()
+        return await asyncio.to_thread(self._begin, door, body, encoding, tenant, memory)
 
     def _begin(
-        self, door: Door, body: bytes, encoding: str, memory: TurnMemory
+        self, door: Door, body: bytes, encoding: str, tenant: bytes, memory: TurnMemory
     ) -> tuple[Conversion, bytes]:
         client = dialect(door.client)
         try:
@@ -55,6 +60,7 @@ class Converting:
         if client.name == "messages":
             refuse_threads(ask)
         _check_kept_elsewhere(ask)
+        ask = self.thoughts.restored(tenant, ask)
         conversion = Conversion(client, dialect(door.upstream), ask, int(self._unix_time()))
         try:
             return conversion, conversion.request()

@@ -13,7 +13,7 @@ import yarl
 
 from reflexarc.gateway.asgi import Scope
 from reflexarc.gateway.config import GatewayConfig, Route
-from reflexarc.steps.errors import ConfigError
+from reflexarc.steps.errors import ConfigError, RequestError
 from reflexarc.upstream import Key
 from reflexarc.wire.dialect import Where
 
@@ -47,6 +47,15 @@ class Door(NamedTuple):
     @property
     def methods(self) -> str:
         return "GET, POST, DELETE" if self.kind == "kept" else self.method
+
+    def is_listed(self, query: bytes) -> bool:
+        """Whether a stream is asked for as one JSON list, as Gemini does it without `alt=sse`. Only
+        its own upstream can do that. Raises `RequestError` before any other."""
+        if not self.where.stream or b"alt=sse" in query.split(b"&"):
+            return False
+        if self.upstream != "gemini":
+            raise RequestError("streams are given as events only: ask with alt=sse", param="alt")
+        return True
 
     def takes(self, method: str) -> bool:
         return method in self.methods.split(", ")

@@ -15,6 +15,7 @@ from reflexarc.gateway.forwarding import Exchange
 from reflexarc.steps.errors import RequestError
 from reflexarc.upstream import converted_request_headers, forwarded_request_headers
 from reflexarc.wire.encodings import plain_bytes
+from reflexarc.wire.replies import Reply
 
 
 class Exchanging:
@@ -87,18 +88,21 @@ class Exchanging:
                 raise UnfitError(error) from error
             encoding = ""
             exchange.body = body = continued.whole or body
-        conversion, sent = await self._converting.begin(door, body, encoding)
+        key = bytes.fromhex(tenant)
+        conversion, sent = await self._converting.begin(door, body, encoding, key)
         exchange.conversion, exchange.sent = conversion, sent
-        if continued is not None:
-            if continued.previous is not None:
-                # Echoed in the answer; no upstream is told.
-                settings = msgspec.structs.replace(
-                    conversion.ask.settings, previous=continued.previous
-                )
-                conversion.ask = msgspec.structs.replace(conversion.ask, settings=settings)
-            conversion.on_reply = lambda reply: self.continuing.converted(
-                tenant, continued, conversion.ask, reply
-            )
+        if continued is not None and continued.previous is not None:
+            # Echoed in the answer; no upstream is told.
+            settings = conversion.ask.settings
+            settings = msgspec.structs.replace(settings, previous=continued.previous)
+            conversion.ask = msgspec.structs.replace(conversion.ask, settings=settings)
+
+        def keep(reply: Reply) -> None:
+            self._converting.thoughts.keep(key, reply)
+            if continued is not None:
+                self.continuing.converted(tenant, continued, conversion.ask, reply)
+
+        conversion.on_reply = keep
         exchange.url = url_of(door, conversion)
         exchange.headers = converted_request_headers(
             arrival.headers, door.key, door.upstream, stream=conversion.ask.settings.stream
