@@ -4,7 +4,8 @@ A stream goes on as it comes; the head waits until there is content, so that a f
 has its own status. Whole answers are read whole, within a limit.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
 from reflexarc.gateway.asgi import Headers, Send, send_whole
 from reflexarc.gateway.copying import Copy
@@ -22,6 +23,7 @@ MAX_WHOLE_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 1024 * 1024
 _JSON = b"application/json"
 _SSE = b"text/event-stream; charset=utf-8"
+_number = re.compile(rb"\d{1,9}(\.\d{1,9})?")
 
 
 class Converter:
@@ -63,7 +65,8 @@ class Converter:
         if answer.status < 400:
             raise UpstreamError(f"the upstream answered with status {answer.status}: a redirect?")
         body = await self._read(answer, plain, MAX_ERROR_BYTES)
-        status, told, fault = self._conversion.fault(answer.status, body, self._request_id)
+        hint_s = retry_hint_s(answer.headers)
+        status, told, fault = self._conversion.fault(answer.status, body, self._request_id, hint_s)
         return await self._tell(status, told, self._headers(answer, fault))
 
     async def _whole(self, answer: Answer, plain: Plain) -> int:
@@ -185,6 +188,16 @@ class Converter:
     ) -> int:
         await send_whole(self._send, status, headers, body, content_type)
         return status
+
+
+def retry_hint_s(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
+    """Seconds that an answer's headers say to wait. None where they name a date, or nothing."""
+    given = {name.lower(): value for name, value in headers}
+    for name, unit_s in ((b"retry-after-ms", 1e-3), (b"retry-after", 1.0)):
+        text = given.get(name, b"").strip()
+        if _number.fullmatch(text):
+            return float(text) * unit_s
+    return None
 
 
 def retry_headers(retry_after_s: float, known: Headers) -> Headers:

@@ -16,7 +16,6 @@ import yarl
 
 from reflexarc.gateway.config import Route
 from reflexarc.gateway.finding import Finding
-from reflexarc.upstream import ANTHROPIC_VERSION, Key
 
 _DAY_S = 86_400
 _EXPIRES_SOON_DAYS = 14
@@ -61,10 +60,7 @@ def _ask(
     what = f"upstream {route.upstream}"
     host, port = url.host or "", url.port or 0
     key = environment.get(route.api_key_env) if route.api_key_env else None
-    dialect = route.dialects[0]
-    headers = dict([Key.of(dialect, key)]) if key else {}
-    if dialect == "messages":
-        headers["anthropic-version"] = ANTHROPIC_VERSION
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
     connection = (
         http.client.HTTPSConnection(host, port, timeout=limit_s, context=believed)
         if url.scheme == "https"

@@ -172,7 +172,6 @@ class Forwarder:
         self._metrics.forwarded(
             exchange.sent_s - exchange.began_s, exchange.head_s - exchange.sent_s
         )
-        self._metrics.converted(exchange.route, exchange.client, exchange.upstream)
         return status
 
     def _headers(self, exchange: Exchange, answer: Answer, sent_s: float, head_s: float) -> Headers:

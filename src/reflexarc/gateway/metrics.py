@@ -32,12 +32,6 @@ class Metrics:
             ("route", "kind", "status"),
             registry=self._registry,
         )
-        self._converted = Counter(
-            "reflexarc_converted",
-            "Requests sent on in another dialect than their client's.",
-            ("route", "client", "upstream"),
-            registry=self._registry,
-        )
         self._decisions = Counter(
             "reflexarc_decisions",
             "System 1's decisions on chat requests; what follows a colon in a reason is left out.",
@@ -155,9 +149,6 @@ class Metrics:
 
     def audit(self, route: str, tool: str, outcome: str) -> None:
         self._audits.labels(route, self._known(tool), outcome).inc()
-
-    def converted(self, route: str, client: str, upstream: str) -> None:
-        self._converted.labels(route, client, upstream).inc()
 
     def recorder_trouble(self, kind: str) -> None:
         self._recorder_trouble.labels(kind).inc()

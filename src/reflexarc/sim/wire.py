@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from reflexarc.sim.policy import Answer
+from reflexarc.wire.chat_answer import FINGERPRINT
 
 _BYTES_PER_TOKEN = 4
 
@@ -53,6 +54,7 @@ def completion(
         "object": "chat.completion",
         "created": created_s,
         "model": model,
+        "system_fingerprint": FINGERPRINT,
         "choices": [
             {
                 "index": 0,
@@ -97,6 +99,7 @@ def chunk(
         "object": "chat.completion.chunk",
         "created": created_s,
         "model": model,
+        "system_fingerprint": FINGERPRINT,
         "choices": []
         if delta is None
         else [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],

@@ -14,6 +14,9 @@ import msgspec
 from reflexarc.wire.sse import DONE, data_event
 
 BYTES_PER_TOKEN = 4
+FINGERPRINT = ""
+"""`system_fingerprint` where there is none to tell. Without the member Cerebras' client makes no
+objects of the chunks of a stream."""
 CALL_ID_PREFIX = "call_s1"
 """By it, and 24 hexadecimal digits after it, a later request shows which turns were System 1's."""
 _own_id = re.compile(rf"{CALL_ID_PREFIX}[0-9a-f]{{24}}")
@@ -57,6 +60,7 @@ def completion(turn: ActedTurn) -> bytes:
             "object": "chat.completion",
             "created": turn.created_s,
             "model": turn.model,
+            "system_fingerprint": FINGERPRINT,
             "choices": [
                 {
                     "index": 0,
@@ -83,7 +87,7 @@ def completion_stream(turn: ActedTurn, include_usage: bool) -> bytes:
     for at, call in enumerate(_calls(turn)):
         function = call["function"]
         opened = {**call, "index": at, "function": {**function, "arguments": ""}}
-        filled = {"index": at, "function": {"arguments": function["arguments"]}}
+        filled = {"index": at, "type": "function", "function": {"arguments": function["arguments"]}}
         deltas.append(({**begins, "tool_calls": [opened]}, None))
         deltas.append(({"tool_calls": [filled]}, None))
         begins = {}
@@ -104,6 +108,7 @@ def _chunk(turn: ActedTurn, choices: list[Any], extra: dict[str, Any]) -> bytes:
         "object": "chat.completion.chunk",
         "created": turn.created_s,
         "model": turn.model,
+        "system_fingerprint": FINGERPRINT,
         "choices": choices,
         **extra,
     }

@@ -148,9 +148,14 @@ class Conversion:
             self.on_reply,
         )
 
-    def fault(self, status: int, body: bytes, request_id: str) -> tuple[int, bytes, Fault]:
-        """An upstream's error in the client's dialect."""
+    def fault(
+        self, status: int, body: bytes, request_id: str, retry_after_s: float | None = None
+    ) -> tuple[int, bytes, Fault]:
+        """An upstream's error in the client's dialect. `retry_after_s`: what its headers hint, for
+        dialects whose bodies do."""
         fault = self.upstream.read_fault(status, body)
+        if fault.retry_after_s is None and retry_after_s is not None:
+            fault = msgspec.structs.replace(fault, retry_after_s=retry_after_s)
         status, value = self.client.write_fault(fault, request_id)
         return status, encode_json(value), fault
 

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from reflexarc.steps import ToolSpec
+from reflexarc.wire.chat_answer import FINGERPRINT
 from reflexarc.wire.sse import data_event
 
 MODEL = "smollm2-135m-plumbing"
@@ -77,6 +78,7 @@ def completion(written: Written, naming: Naming) -> bytes:
             "object": "chat.completion",
             "created": naming.created_s,
             "model": MODEL,
+            "system_fingerprint": FINGERPRINT,
             "choices": [choice],
             "usage": written.usage.as_chat(),
         }
@@ -128,6 +130,7 @@ class Chunks:
             "object": "chat.completion.chunk",
             "created": self._naming.created_s,
             "model": MODEL,
+            "system_fingerprint": FINGERPRINT,
             "choices": [] if delta is None else [choice],
         }
         if self._include_usage:

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from reflexarc.wire.chat_answer import FINGERPRINT
 from reflexarc.wire.dialects.chat.thoughts import (
     ORIGIN,
     details_of,
     sealed_calls,
     sealed_item,
 )
-from reflexarc.wire.dialects.chat.words import reason_of
+from reflexarc.wire.dialects.chat.words import reason_of, thinking_member
 from reflexarc.wire.dialects.openai_faults import write_fault
 from reflexarc.wire.json import encode_json
 from reflexarc.wire.losses import Losses
@@ -44,7 +45,7 @@ def write_reply(reply: Reply, ask: Ask, losses: Losses) -> dict[str, Any]:
     thoughts = [part for part in reply.parts if isinstance(part, Thinking)]
     shown = "".join(part.text for part in thoughts)
     if shown:
-        message["reasoning_content"] = shown
+        message[thinking_member(ask)] = shown
     details = [item for part in thoughts for item in thought_items(part)]
     details.extend(call_items(reply.calls))
     if details:
@@ -60,6 +61,7 @@ def write_reply(reply: Reply, ask: Ask, losses: Losses) -> dict[str, Any]:
         "object": "chat.completion",
         "created": reply.created_s,
         "model": reply.model or ask.settings.model,
+        "system_fingerprint": FINGERPRINT,
         "choices": [
             {
                 "index": 0,
@@ -132,6 +134,7 @@ class ChatStreamWriter:
         self._lost_before = len(losses.names)
         self._head: dict[str, Any] = {}
         self._parts: dict[int, _Open] = {}
+        self._thinking = thinking_member(ask)
         self._calls = 0
         self._details = 0
         self._before = b""
@@ -161,6 +164,7 @@ class ChatStreamWriter:
             "object": "chat.completion.chunk",
             "created": event.created_s,
             "model": event.model or self._ask.settings.model,
+            "system_fingerprint": FINGERPRINT,
         }
         if event.service_tier is not None:
             self._head["service_tier"] = event.service_tier
@@ -198,10 +202,12 @@ class ChatStreamWriter:
             return self._chunk({"content": event.text})
         if isinstance(part, Call):
             key, name = ("custom", "input") if part.kind == "custom" else ("function", "arguments")
-            return self._chunk({"tool_calls": [{"index": opened.index, key: {name: event.text}}]})
+            # The type each time: Cerebras' client makes no object of a delta without it.
+            entry = {"index": opened.index, "type": part.kind, key: {name: event.text}}
+            return self._chunk({"tool_calls": [entry]})
         if isinstance(part, Thinking):
             opened.text.append(event.text)
-            return self._chunk({"reasoning_content": event.text})
+            return self._chunk({self._thinking: event.text})
         return self._chunk({"refusal": event.text}) if isinstance(part, Refusal) else b""
 
     def _sign(self, event: PartSigned) -> bytes:
@@ -211,7 +217,7 @@ class ChatStreamWriter:
             signed = Call(part.id, part.name, "", signature=event.signature, origin=event.origin)
             if event.origin == "gemini":
                 google = {"thought_signature": event.signature}
-                entry: dict[str, Any] = {"index": opened.index}
+                entry: dict[str, Any] = {"index": opened.index, "type": part.kind}
                 # SDKs that gather a stream want a function in each delta of a call
                 entry.update(function={"arguments": ""}, extra_content={"google": google})
                 return self._chunk({"tool_calls": [entry]})

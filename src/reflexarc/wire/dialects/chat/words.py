@@ -1,7 +1,10 @@
-"""Chat's words for why a model stopped."""
+"""Chat's words for why a model stopped, and where its thinking stands."""
 
 from reflexarc.wire.losses import Losses
 from reflexarc.wire.replies import Stop
+from reflexarc.wire.turns import Ask
+
+_ASK_FOR_REASONING = ("reasoning", "reasoning_format", "include_reasoning")
 
 _STOPS: dict[str, Stop] = {
     "stop": "end",
@@ -28,6 +31,15 @@ _REASONS: dict[Stop, str] = {
     "pause": "length",
     "truncated": "length",
 }
+
+
+def thinking_member(ask: Ask) -> str:
+    """Where a client looks for thinking: Groq's, Cerebras' and OpenRouter's look in `reasoning`,
+    and are known by how they ask for it."""
+    asked = ask.settings.more
+    if any(name in asked for name in _ASK_FOR_REASONING):
+        return "reasoning"
+    return "reasoning_content"
 
 
 def stop_from(reason: str | None) -> Stop:

@@ -158,7 +158,7 @@ def read_media(kind: str, value: Any, path: str, beside: dict[str, Any]) -> Medi
     name = given.pop("displayName", None)
     data = url = file = None
     if kind == "inlineData":
-        data = text_of(given.pop("data", ""), f"{path}.data")
+        data = _standard(text_of(given.pop("data", ""), f"{path}.data"))
     else:
         uri = text_of(given.pop("fileUri", None), f"{path}.fileUri")
         url, file = (None, uri) if is_own_file(uri) else (uri, None)
@@ -171,6 +171,17 @@ def read_media(kind: str, value: Any, path: str, beside: dict[str, Any]) -> Medi
         name=None if name is None else text_of(name, f"{path}.displayName"),
         more={**beside, **flat(given, kind)},
     )
+
+
+def _standard(data: str) -> str:
+    """Base64 in the alphabet that every dialect takes. Google's clients write the other."""
+    if "-" in data or "_" in data:
+        data = data.translate(_ALPHABET)
+        data += "=" * (-len(data) % 4)
+    return data
+
+
+_ALPHABET = str.maketrans("-_", "+/")
 
 
 def is_own_file(uri: str) -> bool:

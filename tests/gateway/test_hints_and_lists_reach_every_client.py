@@ -1,0 +1,51 @@
+"""What an upstream tells in its headers reaches a client that reads bodies; a list of models is in
+the dialect of whoever asks for it, though its path is that of several."""
+
+import json
+from typing import Any
+
+import pytest
+
+from reflexarc.gateway.converted import retry_hint_s
+
+from .conftest import Starter
+from .upstream import MODEL, Upstream, http_answer
+
+
+@pytest.mark.parametrize(
+    ("headers", "hint_s"),
+    [
+        ([(b"Retry-After", b"7")], 7.0),
+        ([(b"retry-after", b"7"), (b"retry-after-ms", b"6500")], 6.5),
+        ([(b"retry-after", b"Wed, 21 Oct 2026 07:28:00 GMT")], None),
+        ([(b"retry-after", b"-1")], None),
+        ([], None),
+    ],
+)
+def test_a_hint_is_read_from_headers(headers: list[Any], hint_s: float | None) -> None:
+    assert retry_hint_s(headers) == hint_s
+
+
+async def test_a_hint_in_a_header_stands_in_the_body_of_googles_error(
+    start: Starter, upstream: Upstream
+) -> None:
+    upstream.answer = (
+        b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n"
+    )
+    running = await start(dialect="chat")
+    body = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
+    answer = await running.post(f"/v1beta/models/{MODEL}:generateContent", body)
+    assert answer.status == 429
+    delays = [detail.get("retryDelay") for detail in answer.json["error"]["details"]]
+    assert "7s" in delays
+
+
+async def test_a_list_of_models_is_googles_for_googles_client_under_v1(
+    start: Starter, upstream: Upstream
+) -> None:
+    listed = {"object": "list", "data": [{"id": "m", "object": "model", "created": 1}]}
+    upstream.answer = http_answer(json.dumps(listed).encode())
+    running = await start(dialect="chat")
+    googles = (await running.get("/v1/models", {"x-goog-api-key": "k"})).json
+    assert [model["name"] for model in googles["models"]] == ["models/m"]
+    assert (await running.get("/v1/models", {"authorization": "Bearer k"})).json == listed
