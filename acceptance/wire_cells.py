@@ -38,6 +38,7 @@ TOOL: dict[str, Any] = {
     },
 }
 _NAMES = ("get_weather",) * 2
+_NAMED = 8  # failed cells that a line names; all are said before
 
 
 class WrongError(AssertionError):
@@ -199,7 +200,8 @@ def run(lines: Lines, identity: str, client: Client, wheres: Mapping[str, Place]
         f"{client.name} over {len(wheres)} upstreams: {', '.join(wheres)}",
         f"{cells} of {cells} cells",
         f"{cells - len(failures)} of {cells} cells"
-        + "".join(f"; {f.dialect}: {f.case}" for f in failures),
+        + "".join(f"; {f.dialect}: {f.case}" for f in failures[:_NAMED])
+        + ("; and more" if len(failures) > _NAMED else ""),
         not failures and cells > 0,
     )
     return failures

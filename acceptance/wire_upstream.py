@@ -5,6 +5,7 @@ A request that its provider would refuse is answered with 400, so that a wrong c
 """
 
 import asyncio
+import base64
 import hashlib
 import json
 import re
@@ -18,7 +19,7 @@ from aiohttp import web
 
 from acceptance import wire_upstream_errors as errors
 from acceptance import wire_upstream_writing as writing
-from acceptance.wire_upstream_reading import Asked, RefusedError, read
+from acceptance.wire_upstream_reading import Asked, RefusedError, read, to_standard
 from acceptance.wire_upstream_writing import Answer, Part
 
 KEY = "sk-a-key-of-the-client"
@@ -47,7 +48,7 @@ class Seen(NamedTuple):
 
 
 def signature(dialect: str) -> str:
-    return f"sig+/{dialect}/Zm9vYmFy=="
+    return base64.b64encode(b"\xfb\xff\xfe" + f"signed by {dialect}".encode()).decode()
 
 
 def call(dialect: str, city: str) -> Part:
@@ -137,7 +138,10 @@ class Plays:
         signed = "" if asked.dialect == "chat" else signature(asked.dialect)
         if asked.results:
             text = "call get_weather" if asked.dialect == "gemini" else THOUGHT
-            if (text, signed) not in asked.thoughts:
+            thoughts = asked.thoughts
+            if asked.dialect == "gemini":  # where clients write bytes again, in either alphabet
+                thoughts = [(said, to_standard(given)) for said, given in thoughts]
+            if (text, signed) not in thoughts:
                 raise RefusedError(f"the thinking is not there as it was: {asked.thoughts}")
             return answer
         made = [part for part in answer.parts if part.kind == "call"]

@@ -7,7 +7,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -86,9 +86,16 @@ def _data_url(asked: Asked, url: str) -> None:
 
 def _image(asked: Asked, kind: str, data: str) -> None:
     try:
+        if asked.dialect == "gemini":  # takes either alphabet
+            data = to_standard(data)
         asked.images.append((kind, base64.b64decode(data, validate=True)))
     except binascii.Error as error:
         raise RefusedError(f"an image is no base64: {error}") from error
+
+
+def to_standard(data: str) -> str:
+    """Base64 in its usual alphabet."""
+    return data.translate(str.maketrans("-_", "+/"))
 
 
 def _no_more(value: dict[str, Any], known: str) -> None:
@@ -281,23 +288,46 @@ _GEMINI = """contents systemInstruction tools toolConfig generationConfig safety
 cachedContent store"""
 
 
+# What stands in these is the caller's own.
+_AS_THEY_ARE = ("args", "response", "parametersJsonSchema", "responseJsonSchema", "parameters")
+
+
+def _camel(value: Any) -> Any:
+    """Google's clients write names in either form."""
+    if isinstance(value, list):
+        return [_camel(inner) for inner in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    told: dict[str, Any] = {}
+    for name, inner in cast("dict[str, Any]", value).items():
+        first, *rest = name.split("_")
+        name = first + "".join(word.title() for word in rest)
+        told[name] = inner if name in _AS_THEY_ARE else _camel(inner)
+    return told
+
+
 def _gemini(asked: Asked, body: dict[str, Any]) -> None:
+    body = _camel(body)
     _no_more(body, _GEMINI)
     for tool in body.get("tools", ()):
         _no_more(tool, "functionDeclarations")
         for declared in tool["functionDeclarations"]:
-            _no_more(declared, "name description parameters parametersJsonSchema response behavior")
+            _no_more(
+                declared, "name description parameters parametersJsonSchema responseJsonSchema"
+            )
             asked.tools.append(declared["name"])
     for part in body.get("systemInstruction", {"parts": []})["parts"]:
         asked.system += part["text"]
+    last = ""
     for content in body["contents"]:
         _no_more(content, "role parts")
         role = content.get("role", "user")
         _need(role in ("user", "model"), f"a content of role {role!r}")
         _need(bool(content["parts"]), "a content without parts")
-        if role == "model":
+        if role == "model" and last != "model":  # clients keep a stream's pieces as turns
             asked.answered()
             asked.model_turn()
+        last = role
         for part in content["parts"]:
             _part(asked, role, part)
         if role == "user":

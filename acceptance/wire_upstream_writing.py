@@ -111,6 +111,7 @@ def _chat(answer: Answer) -> dict[str, Any]:
     choice = {"index": 0, "message": message, "finish_reason": _chat_finish(answer)}
     return {
         "id": "chatcmpl-upstream-1", "object": "chat.completion", "created": CREATED_S,
+        "system_fingerprint": "fp_1",
         "model": answer.model, "choices": [choice], "usage": _chat_usage(answer),
     }  # fmt: skip
 
@@ -119,7 +120,7 @@ def _chat_stream(answer: Answer) -> Iterator[str]:
     def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         return {
             "id": "chatcmpl-upstream-1", "object": "chat.completion.chunk", "created": CREATED_S,
-            "model": answer.model, "usage": None,
+            "model": answer.model, "usage": None, "system_fingerprint": "fp_1",
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
         }  # fmt: skip
 
@@ -131,7 +132,7 @@ def _chat_stream(answer: Answer) -> Iterator[str]:
             begun = {"index": at, "id": part.id, "type": "function", "function": function}
             yield _data(chunk({"tool_calls": [begun]}))
             for piece in _pieces(part.text):
-                grown = {"index": at, "function": {"arguments": piece}}
+                grown = {"index": at, "type": "function", "function": {"arguments": piece}}
                 yield _data(chunk({"tool_calls": [grown]}))
             at += 1
         else:
