@@ -18,7 +18,7 @@ from reflexarc.wire.chat import message_from_chat
 from reflexarc.wire.dialect import Dialect, Where
 from reflexarc.wire.dialects import dialect
 from reflexarc.wire.json import decode_strict, encode_json, split_list, split_object
-from reflexarc.wire.offered import ToolReader, Tools, tools_given
+from reflexarc.wire.offered import MAX_TOOLS_BYTES, ToolReader, Tools, tools_given
 from reflexarc.wire.turns import Ask, ToolOffer, Turn, joined
 
 _MAX_HEADS = 128
@@ -45,6 +45,7 @@ class Requests:
         self._tools = tools
         self._max_depth = max_depth
         self._heads: OrderedDict[bytes, _Head] = OrderedDict()
+        self._offered: OrderedDict[bytes, Tools] = OrderedDict()
 
     def read(self, name: str, where: Where, body: bytes) -> Asked:
         """Raises `MalformedError`, or `RequestError` with the path of the fault."""
@@ -106,7 +107,9 @@ class Requests:
         read = spoken.read_head(values, where)
         ask = Ask(spoken.name, read.settings, (), read.tools)
         admission = admit_ask(ask)
-        tools = _tools(read.tools) if admission.refusal is None else None
+        tools = None
+        if admission.refusal is None:
+            tools = self._tools_of(spoken, bytes(fields["tools"]), read.tools)
         if tools is not None and tools.refusal is not None:
             admission = Admission(tools.refusal)
         head = _Head(admission, tools, read.turns, ask)
@@ -114,6 +117,19 @@ class Requests:
         if len(self._heads) > _MAX_HEADS:
             self._heads.popitem(last=False)
         return head
+
+    def _tools_of(self, spoken: Dialect, raw: bytes, offers: tuple[ToolOffer, ...]) -> Tools:
+        """Their schemas are made ready once, however much else changes beside them."""
+        digest = xxhash.xxh3_128_digest(spoken.name.encode() + b" " + raw)
+        known = self._offered.get(digest)
+        if known is not None:
+            self._offered.move_to_end(digest)
+            return known
+        tools = _tools(offers) if len(raw) <= MAX_TOOLS_BYTES else Tools((), "too_long", 0)
+        self._offered[digest] = tools
+        if len(self._offered) > _MAX_HEADS:
+            self._offered.popitem(last=False)
+        return tools
 
 
 class _Head(msgspec.Struct, frozen=True):

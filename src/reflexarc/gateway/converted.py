@@ -66,7 +66,8 @@ class Converter:
             raise UpstreamError(f"the upstream answered with status {answer.status}: a redirect?")
         body = await self._read(answer, plain, MAX_ERROR_BYTES)
         hint_s = retry_hint_s(answer.headers)
-        status, told, fault = self._conversion.fault(answer.status, body, self._request_id, hint_s)
+        known_as = self._id_of(answer)
+        status, told, fault = self._conversion.fault(answer.status, body, known_as, hint_s)
         return await self._tell(status, told, self._headers(answer, fault))
 
     async def _whole(self, answer: Answer, plain: Plain) -> int:
@@ -143,8 +144,14 @@ class Converter:
 
     async def _broken(self, answer: Answer, fault: Fault) -> int:
         """A fault inside an answer that called itself one."""
-        status, value = self._conversion.client.write_fault(fault, self._request_id)
+        status, value = self._conversion.client.write_fault(fault, self._id_of(answer))
         return await self._tell(status, encode_json(value), self._headers(answer, fault))
+
+    def _id_of(self, answer: Answer) -> str:
+        """The id that stands in the answer's headers."""
+        names = (b"request-id", b"x-request-id")
+        given = (value for name, value in answer.headers if name.lower() in names)
+        return next(given, self._request_id.encode()).decode("latin-1")
 
     async def _chunk(self, answer: Answer) -> bytes:
         chunk = await answer.next_chunk()

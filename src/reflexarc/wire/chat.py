@@ -97,7 +97,7 @@ def tool_from_chat(obj: Mapping[str, Any], path: str = "tool") -> ToolSpec:
     given = _object(obj, path)
     kind = given.get("type", "function")
     if kind != "function":
-        raise _fault(f"{path}.type", f"only function tools can be read, not {_short(kind)}")
+        raise _fault(f"{path}.type", f"is {_short(kind)}: not learnable, only function tools are")
     if "function" not in given:
         raise _fault(f"{path}.function", "is missing")
     function = _object(given["function"], f"{path}.function")

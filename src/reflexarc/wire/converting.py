@@ -22,34 +22,49 @@ from reflexarc.wire.sse import SseParser
 from reflexarc.wire.turns import Ask, Call, Turn, joined
 
 _REMEMBERED_BYTES = 64 * 1024 * 1024
+_LONG_MEMBER_BYTES = 512
 
 
 class TurnMemory:
-    """Turns by the bytes they were read from. Least recently used go first, past `max_bytes`.
+    """What was read, by the bytes it was read from: turns of messages, and values of long members
+    (tools, which come again with every turn). Least recently used go first, past `max_bytes`.
 
     Its key is content alone: two tenants who send the same message share the reading of it, and
-    nothing else.
+    nothing else. Nobody may change what it gives.
     """
 
     def __init__(self, max_bytes: int = _REMEMBERED_BYTES) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._known: OrderedDict[tuple[str, bytes], tuple[tuple[Turn, ...], int]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, bytes], tuple[Any, int]] = OrderedDict()
 
     def read(self, dialect: Dialect, raw: bytes, path: str, max_depth: int) -> tuple[Turn, ...]:
         """Raises `MalformedError` or `RequestError`; of these nothing is remembered."""
-        key = dialect.name, xxhash.xxh3_128_digest(raw)
+        return self._once(
+            dialect.name,
+            raw,
+            lambda: dialect.read_message(decode_strict(raw, path, max_depth), path),
+        )
+
+    def value(self, name: str, raw: bytes, max_depth: int) -> Any:
+        """The value of a member. Raises `MalformedError`."""
+        if len(raw) < _LONG_MEMBER_BYTES:
+            return decode_strict(raw, name, max_depth)
+        return self._once(f"{name}:", raw, lambda: decode_strict(raw, name, max_depth))
+
+    def _once(self, kind: str, raw: bytes, read: Callable[[], Any]) -> Any:
+        key = kind, xxhash.xxh3_128_digest(raw)
         known = self._known.get(key)
         if known is not None:
             self._known.move_to_end(key)
             return known[0]
-        turns = dialect.read_message(decode_strict(raw, path, max_depth), path)
-        self._known[key] = turns, len(raw)
+        found = read()
+        self._known[key] = found, len(raw)
         self._bytes += len(raw)
         while self._bytes > self._max_bytes and self._known:
             _, (_, size) = self._known.popitem(last=False)
             self._bytes -= size
-        return turns
+        return found
 
 
 def read_ask(
@@ -62,7 +77,7 @@ def read_ask(
     """A request. Raises `MalformedError` (a key given twice among them) or `RequestError`."""
     fields = split_object(body)
     conversation = fields.pop(dialect.conversation, None)
-    values = {name: decode_strict(bytes(raw), name, max_depth) for name, raw in fields.items()}
+    values = {name: memory.value(name, bytes(raw), max_depth) for name, raw in fields.items()}
     head = dialect.read_head(values, where)
     turns = list(head.turns)
     if conversation is not None:
