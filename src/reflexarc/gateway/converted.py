@@ -4,6 +4,7 @@ A stream goes on as it comes; the head waits until there is content, so that a f
 has its own status. Whole answers are read whole, within a limit.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable
 
@@ -21,6 +22,8 @@ from reflexarc.wire.sse import SseParser
 
 MAX_WHOLE_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 1024 * 1024
+# An upstream that says more than this after its last event, or says nothing, is hung up on.
+_REST_S = 1.0
 _JSON = b"application/json"
 _SSE = b"text/event-stream; charset=utf-8"
 _number = re.compile(rb"\d{1,9}(\.\d{1,9})?")
@@ -122,8 +125,6 @@ class Converter:
             except MalformedError as error:
                 out = stream.fail(Fault("upstream", str(error), 502, code="upstream_malformed"))
         await self._send({"type": "http.response.body", "body": out, "more_body": False})
-        if self._copy is not None and stream.fault is None:
-            await self._rest(answer)
         return 200
 
     async def cut(self, fault: Fault) -> None:
@@ -132,13 +133,16 @@ class Converter:
             out = self.streaming.fail(fault)
             await self._send({"type": "http.response.body", "body": out, "more_body": False})
 
-    async def _rest(self, answer: Answer) -> None:
+    async def rest(self, answer: Answer) -> None:
         """What follows a stream's last event, a line or two: so that its connection can be used
-        again, and its copy is whole."""
+        again, and its copy is whole. The client has its answer, and may be gone."""
+        if self.streaming is None or self.streaming.fault is not None or answer.finished:
+            return
         try:
-            while await self._chunk(answer):
-                pass
-        except UpstreamError:
+            async with asyncio.timeout(_REST_S):
+                while await self._chunk(answer):
+                    pass
+        except (UpstreamError, TimeoutError):
             if self._copy is not None:
                 self._copy.complete = True  # its own last word had come
 

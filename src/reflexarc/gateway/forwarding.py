@@ -168,6 +168,8 @@ class Forwarder:
                 said = "the gateway was stopped inside this answer"
                 await converter.cut(Fault("overloaded", said, 503, code="gateway_stopped"))
             raise
+        watch.stop()  # a client that leaves now has its answer
+        await converter.rest(answer)
         answer.release()
         self._metrics.forwarded(
             exchange.sent_s - exchange.began_s, exchange.head_s - exchange.sent_s
