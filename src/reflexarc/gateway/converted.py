@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from reflexarc.gateway.asgi import Headers, Send, send_whole
 from reflexarc.gateway.copying import Copy
+from reflexarc.gateway.silence import Silence
 from reflexarc.steps.errors import MalformedError, UpstreamError
 from reflexarc.upstream import Answer
 from reflexarc.wire.assembling import Assembler, BrokenOffError
@@ -20,6 +21,8 @@ from reflexarc.wire.json import encode_json
 from reflexarc.wire.losses import HEADER
 from reflexarc.wire.sse import SseParser
 
+PING_S = 10.0
+"""Silence after which a client is sent a sign of life."""
 MAX_WHOLE_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 1024 * 1024
 # An upstream that says more than this after its last event, or says nothing, is hung up on.
@@ -105,17 +108,30 @@ class Converter:
 
     async def _stream(self, answer: Answer, plain: Plain) -> int:
         stream = self._conversion.stream()
+        silence = Silence(PING_S, lambda: self._ping(answer, stream))
+        try:
+            return await self._passed(answer, plain, stream, silence)
+        finally:
+            silence.stop()
+
+    async def _passed(
+        self, answer: Answer, plain: Plain, stream: StreamConversion, silence: Silence
+    ) -> int:
         out = b""
         while not out and not stream.over:
-            chunk = await self._chunk(answer)
-            out = stream.feed(self._plain_of(plain, chunk)) if chunk else stream.close()
-        if stream.fault is not None and not stream.begun:
+            try:
+                chunk = await self._chunk(answer)
+                out = stream.feed(self._plain_of(plain, chunk)) if chunk else stream.close()
+            except UpstreamError as error:
+                if self.streaming is None:
+                    raise
+                out = stream.fail(_fault_of(error))
+        if stream.fault is not None and self.streaming is None:
             return await self._broken(answer, stream.fault)
-        headers = [*self._headers(answer), (b"content-type", _SSE)]
-        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        self.streaming = stream
+        await self._begin(answer, stream)
         while not stream.over:
             if out:
+                silence.heard()
                 await self._send({"type": "http.response.body", "body": out, "more_body": True})
             try:
                 chunk = await self._chunk(answer)
@@ -124,8 +140,26 @@ class Converter:
                 out = stream.fail(_fault_of(error))
             except MalformedError as error:
                 out = stream.fail(Fault("upstream", str(error), 502, code="upstream_malformed"))
+        silence.stop()
         await self._send({"type": "http.response.body", "body": out, "more_body": False})
         return 200
+
+    async def _begin(self, answer: Answer, stream: StreamConversion) -> None:
+        """The head, once: from here on a fault is told inside the stream."""
+        if self.streaming is None:
+            self.streaming = stream
+            stream.committed = True
+            headers = [*self._headers(answer), (b"content-type", _SSE)]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def _ping(self, answer: Answer, stream: StreamConversion) -> None:
+        """The upstream is at work, and silent: what stands between us and the client must not take
+        that for the end. Its status is given for it."""
+        if stream.over:
+            return
+        await self._begin(answer, stream)
+        ping = self._conversion.client.keep_alive
+        await self._send({"type": "http.response.body", "body": ping, "more_body": True})
 
     async def cut(self, fault: Fault) -> None:
         """The gateway itself ends a stream that is on its way."""

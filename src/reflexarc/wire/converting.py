@@ -209,6 +209,9 @@ class StreamConversion:
         self._reader = reader
         self._writer = writer
         self._known = known
+        self.committed = False
+        """Whether the client has a status already: then a fault is told inside the stream, though
+        nothing else was."""
         self._held: Began | None = None
         self._begun = False
         self._on_reply = on_reply
@@ -246,6 +249,10 @@ class StreamConversion:
             self._tell(Failed(fault), out)
         return b"".join(out)
 
+    def _begin(self, out: list[bytes]) -> None:
+        self._begun = True
+        out.append(self._writer.write(self._held or self._known(Began("", ""))))
+
     def _tell(self, event: Event, out: list[bytes]) -> None:
         if self.over:
             return
@@ -258,12 +265,13 @@ class StreamConversion:
         if isinstance(event, Failed):
             self.over = True
             self.fault = event.fault
+            if self.committed and not self._begun:
+                self._begin(out)
             if self._begun:
                 out.append(self._writer.write(event))
             return
         if not self._begun:
-            self._begun = True
-            out.append(self._writer.write(self._held or self._known(Began("", ""))))
+            self._begin(out)
         self.over = isinstance(event, Ended)
         if self.over and self._assembler is not None and self._on_reply is not None:
             self._on_reply(self._assembler.reply())

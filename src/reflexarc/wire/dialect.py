@@ -52,7 +52,7 @@ class StreamWriter(Protocol):
 
 class Dialect(Protocol):
     """`conversation` is the member of a request that lists its messages; `ids` the rule for ids of
-    calls."""
+    calls; `keep_alive` what may be sent in a stream at any time and says nothing."""
 
     @property
     def name(self) -> str: ...
@@ -60,6 +60,8 @@ class Dialect(Protocol):
     def conversation(self) -> str: ...
     @property
     def ids(self) -> IdRule: ...
+    @property
+    def keep_alive(self) -> bytes: ...
 
     def read_head(self, values: dict[str, Any], where: Where) -> Head:
         """`values`: every member of the request but the conversation. Raises `RequestError`."""

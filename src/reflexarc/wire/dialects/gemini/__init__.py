@@ -23,6 +23,7 @@ class GeminiDialect:
     name = NAME
     conversation = "contents"
     ids: IdRule = GEMINI_IDS
+    keep_alive = KEEP_ALIVE
 
     def read_head(self, values: dict[str, Any], where: Where) -> Head:
         return reading.read_head(values, where)

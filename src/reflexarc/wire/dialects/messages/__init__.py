@@ -46,6 +46,10 @@ class MessagesDialect:
     def ids(self) -> IdRule:
         return MESSAGES_IDS
 
+    @property
+    def keep_alive(self) -> bytes:
+        return PING
+
     def read_head(self, values: dict[str, Any], where: Where) -> Head:  # noqa: ARG002 - its body says all
         return read_head(values)
 

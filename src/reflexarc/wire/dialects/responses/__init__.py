@@ -14,6 +14,7 @@ from reflexarc.wire.faults import Fault
 from reflexarc.wire.ids import RESPONSES_IDS, IdMap, IdRule
 from reflexarc.wire.losses import Losses
 from reflexarc.wire.replies import Reply
+from reflexarc.wire.sse import comment
 from reflexarc.wire.turns import Ask, Turn
 
 
@@ -21,6 +22,7 @@ class Responses:
     name: str = NAME
     conversation: str = "input"
     ids: IdRule = RESPONSES_IDS
+    keep_alive = comment("ping")
 
     def read_head(self, values: dict[str, Any], where: Where) -> Head:
         return read_head(values, where)
