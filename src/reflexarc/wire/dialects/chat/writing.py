@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from reflexarc.wire.dialects.chat.messages_out import write_turns
 from reflexarc.wire.dialects.openai_shared import FAMILY, SAME_SETTINGS, custom_to_nested
+from reflexarc.wire.dialects.strictness import is_closed
 from reflexarc.wire.ids import IdMap
 from reflexarc.wire.losses import Losses
 from reflexarc.wire.turns import Ask, OutputFormat, Settings, ToolChoice, ToolOffer
@@ -133,7 +134,10 @@ def _tool(offer: ToolOffer, own: bool, family: bool, losses: Losses) -> dict[str
     if offer.parameters is not None:
         function["parameters"] = offer.parameters
     if offer.strict is not None:
-        function["strict"] = offer.strict
+        if own or not offer.strict or is_closed(offer.parameters, complete=True):
+            function["strict"] = offer.strict
+        else:
+            losses.lose("tools.strict")
     tool: dict[str, Any] = {"type": "function", "function": function}
     if own:
         rest = dict(offer.more)

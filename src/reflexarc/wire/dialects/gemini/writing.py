@@ -12,6 +12,7 @@ from reflexarc.wire.turns import Ask, OutputFormat, Reasoning, Settings, ToolCho
 
 _TIERS = {"default": "standard", "flex": "flex", "priority": "priority"}
 _MAX_SEED = 2**31
+_MAX_STOPS = 5
 
 _SAID: dict[str, dict[str, str]] = {
     "chat": {
@@ -30,6 +31,7 @@ _SAID: dict[str, dict[str, str]] = {
         "cache_key": "prompt_cache_key",
     },
     "messages": {
+        "stop": "stop_sequences",
         "parallel": "tool_choice.disable_parallel_tool_use",
         "effort": "output_config.effort",
         "format": "output_config.format",
@@ -96,12 +98,14 @@ def _config(ask: Ask, own: bool, losses: Losses) -> dict[str, Any]:
         if count > 1:
             losses.lose(said.get("count", "count"))
         count = None
+    if len(settings.stop) > _MAX_STOPS and not own:
+        losses.lose(f"{said.get('stop', 'stop')} (more than {_MAX_STOPS})")
     given = {
         "temperature": settings.temperature,
         "topP": settings.top_p,
         "topK": settings.top_k,
         "maxOutputTokens": settings.max_tokens,
-        "stopSequences": list(settings.stop) or None,
+        "stopSequences": list(settings.stop if own else settings.stop[:_MAX_STOPS]) or None,
         "candidateCount": count,
         "seed": seed,
         "presencePenalty": settings.presence_penalty,

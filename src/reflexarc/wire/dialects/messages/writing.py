@@ -5,6 +5,7 @@ from typing import Any
 from reflexarc.wire.dialects.messages.arranging import arranged
 from reflexarc.wire.dialects.messages.blocks_out import lose_rest
 from reflexarc.wire.dialects.messages.words import EFFORTS, NAME, TIERS, theirs
+from reflexarc.wire.dialects.strictness import is_closed
 from reflexarc.wire.ids import IdMap
 from reflexarc.wire.losses import Losses
 from reflexarc.wire.turns import Ask, Reasoning, Settings, ToolChoice, ToolOffer
@@ -89,8 +90,12 @@ class _Request:
         schema = tool.parameters
         empty = schema is None or not (schema or self._own)
         body["input_schema"] = {"type": "object", "properties": {}} if empty else schema
-        if tool.strict or (self._own and tool.strict is not None):
+        if self._own and tool.strict is not None:
             body["strict"] = tool.strict
+        elif tool.strict and is_closed(schema, complete=False):
+            body["strict"] = True
+        elif tool.strict:
+            self._losses.lose("tools.strict")
         if tool.cache is not None:
             body["cache_control"] = tool.cache
         if self._own:
