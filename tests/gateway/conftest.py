@@ -228,13 +228,14 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         system1: System1Limits | None = None,
         max_consecutive_acts: int = 20,
         grace_s: float = 10.0,
+        routes: tuple[Route, ...] = (),
         **route: Any,
     ) -> Running:
         route = {"upstream": upstream.url, "deadline_ms": 2000.0, "audit": 0.0, **route}
         if loader is not None:
             route.setdefault("reflex", "not-a-file")
         config = GatewayConfig(
-            route=(Route(**route),),
+            route=routes or (Route(**route),),
             port=0,
             limits=limits or Limits(),
             timeouts=timeouts or Timeouts(),

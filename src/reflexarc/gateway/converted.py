@@ -98,6 +98,9 @@ class Converter:
             for event in parser.feed(self._plain_of(plain, chunk)):
                 for told in reader.read(event):
                     assembler.take(told)
+        for event in parser.close():
+            for told in reader.read(event):
+                assembler.take(told)
         for told in reader.close():
             assembler.take(told)
         try:

@@ -238,6 +238,10 @@ class StreamConversion:
         """The upstream's bytes ended."""
         out: list[bytes] = []
         if not self.over:
+            for event in self._parser.close():
+                for told in self._reader.read(event):
+                    self._tell(told, out)
+        if not self.over:
             for told in self._reader.close():
                 self._tell(told, out)
         return b"".join(out)

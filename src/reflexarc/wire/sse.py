@@ -7,6 +7,8 @@ comments are legal keep-alives; a UTF-8 character may be split over chunks.
 import re
 from typing import NamedTuple
 
+import msgspec
+
 DONE = b"data: [DONE]\n\n"
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 
@@ -40,7 +42,8 @@ class SseParser:
     """Feeds on chunks cut anywhere; gives each complete event. Every byte is looked at once.
 
     An event longer than `max_event_bytes` ends the reading: `overflown` is set and nothing more
-    comes out. What has no blank line after it at the end was cut short, and is none.
+    comes out. What has no blank line after it at the end was cut short, and is none, but for what
+    `close` finds whole.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -89,6 +92,18 @@ class SseParser:
             self._line, self._data = [], []
         return events
 
+    def close(self) -> list[SseEvent]:
+        """The bytes ended. The last event, where only the blank line after it is missing: its data
+        is whole JSON, or the word that it is done. Any other was cut short."""
+        if self.overflown:
+            return []
+        if self._line:
+            self._field(b"".join(self._line))
+            self._line.clear()
+        events: list[SseEvent] = []
+        self._dispatch(events)
+        return [event for event in events if _is_whole(event.data)]
+
     def _field(self, line: bytes) -> None:
         self._held += len(line)
         if line.startswith(b"data:"):
@@ -103,3 +118,13 @@ class SseParser:
             data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
             events.append(SseEvent(self._name, data))
         self._data, self._name, self._held = [], b"", 0
+
+
+def _is_whole(data: bytes) -> bool:
+    if data.strip() == b"[DONE]":
+        return True
+    try:
+        value: object = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
+    return isinstance(value, dict | list)

@@ -87,7 +87,7 @@ def whole(said: Said, words: Words) -> dict[str, Any]:
         parts.append({"text": said.thinking, "thought": True})
     if said.text or said.refusal:
         parts.append({"text": said.text or said.refusal})
-        if said.signature and not said.calls:
+        if said.thinking and not said.calls:
             parts[-1]["thoughtSignature"] = said.signature
     parts += _calls(said, words)
     finish = None if "nofinish" in words else _FINISHES[said.stop]
@@ -103,7 +103,7 @@ def frames(said: Said, asked: Asked, words: Words) -> list[Frame]:
     out = [_body(said, parts, None, counted=True) for parts in told]
     if "nofinish" not in words and "nodone" not in words:
         last: list[Any] = [{"text": ""}]
-        if said.signature and not said.calls:
+        if said.thinking and not said.calls:
             last[0]["thoughtSignature"] = said.signature
         out.append(_body(said, last, _FINISHES[said.stop], counted=True))
     return [Frame(body) for body in out]

@@ -84,7 +84,8 @@ class Called(msgspec.Struct):
 
 
 class Said(msgspec.Struct):
-    """A turn to tell, in no dialect. Token counts: `input` holds the cached ones, `output` the
+    """A turn to tell, in no dialect. `signature` is for thinking, and for calls where these are
+    signed. Token counts: `input` holds the cached ones, `output` the
     reasoning."""
 
     id: str
@@ -105,9 +106,9 @@ class Said(msgspec.Struct):
 def answer(asked: Asked, words: Words, number: int, prefix: str) -> Said:
     """`number` tells answers apart, `prefix` is how ids of calls begin in the dialect."""
     said = Said(f"answer{number}", asked.model, told_usage="nousage" not in words)
+    said.signature = sign(f"{number}")
     if "thinking" in words or (asked.thinking and "nothinking" not in words):
         said.thinking = "I should think about it."
-        said.signature = sign(f"{number}")
         said.reasoning = 8
     if "refusal" in words:
         said.refusal = "I won't do that."
