@@ -18,7 +18,7 @@ from reflexarc.wire.chat_answer import (
     is_own_call,
 )
 from reflexarc.wire.encodings import plain_bytes
-from reflexarc.wire.sse import DONE, SseParser, data_event
+from reflexarc.wire.sse import DONE, SseEvent, SseParser, data_event
 
 
 def _read(chunks: list[bytes]) -> list[bytes]:
@@ -47,6 +47,22 @@ def test_any_cut_gives_the_same_events(
     lines = [f": ping{end}data:{' ' if e.startswith(' ') else space}{e}{end}{end}" for e in events]
     text = ("\ufeff" * mark + "".join(lines)).encode()
     assert _read(_cut(text, cuts)) == [event.encode() for event in events]
+
+
+_lines = st.sampled_from(
+    ["", "data: a", "data:b", "data", "data: ", "data:  c: d", "event: x", "event:y", ": ping", "z"]
+)
+
+
+@given(lines=st.lists(_lines, max_size=12), end=st.sampled_from(["\n", "\r\n"]))
+def test_a_chunk_of_whole_events_is_read_as_its_bytes_are_one_by_one(
+    lines: list[str], end: str
+) -> None:
+    text = "".join(line + end for line in ["data: begin", "", *lines, "", "data: end", "", ""])
+    whole, bytewise = SseParser(), SseParser()
+    by_bytes = [event for byte in text.encode() for event in bytewise.feed(bytes([byte]))]
+    assert whole.feed(text.encode()) == by_bytes
+    assert by_bytes[-1] == SseEvent(b"", b"end")
 
 
 def test_lines_of_one_event_are_joined_and_other_fields_ignored() -> None:

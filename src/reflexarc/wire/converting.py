@@ -17,7 +17,7 @@ from reflexarc.wire.faults import Fault
 from reflexarc.wire.ids import IdMap, IdRule
 from reflexarc.wire.json import MAX_DEPTH, decode_strict, encode_json, split_list, split_object
 from reflexarc.wire.losses import Losses
-from reflexarc.wire.replies import Began, Ended, Event, Failed, PartBegan, Reply
+from reflexarc.wire.replies import Began, Ended, Event, Failed, PartBegan, PartGrew, Reply
 from reflexarc.wire.sse import SseParser
 from reflexarc.wire.turns import Ask, Call, Turn, joined
 
@@ -259,6 +259,11 @@ class StreamConversion:
 
     def _tell(self, event: Event, out: list[bytes]) -> None:
         if self.over:
+            return
+        if self._begun and isinstance(event, PartGrew):  # the most of a stream
+            if self._assembler is not None:
+                self._assembler.take(event)
+            out.append(self._writer.write(event))
             return
         event = self._known(event)
         if self._assembler is not None:

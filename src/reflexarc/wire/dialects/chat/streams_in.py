@@ -108,7 +108,8 @@ class ChatStreamReader:
                 seconds(chunk.get("created")),
                 origin=ORIGIN,
             )
-        self._usage = merged(self._usage, usage_in(chunk))
+        if "usage" in chunk or "x_groq" in chunk:
+            self._usage = merged(self._usage, usage_in(chunk))
         self._tier = text_of(chunk.get("service_tier")) or self._tier
         choice = first_choice(chunk)
         if choice is None:
@@ -121,6 +122,9 @@ class ChatStreamReader:
             self._finish = finish
 
     def _delta(self, delta: dict[str, Any]) -> Iterator[Event]:
+        if len(delta) == 1 and isinstance(text := delta.get("content"), str):
+            yield from self._say("text", text)  # the most of a stream
+            return
         thought = text_of(delta.get("reasoning_content")) or text_of(delta.get("reasoning"))
         if thought:
             yield from self._say("thinking", thought)

@@ -126,6 +126,16 @@ def _put_thinking(part: Thinking, parts: list[dict[str, Any]], grown: int = 0) -
     parts.append({**made, **(beside(part.more) if part.origin == NAME else {})})
 
 
+# A chunk of text, as `_chunk` writes it: all but the text is the same in each.
+_BEFORE = b'data: {"candidates":[{"content":{"parts":[{"text":'
+_THOUGHT = b',"thought":true'
+
+
+def _after(head: dict[str, Any]) -> bytes:
+    more = b"," + encode_json(head)[1:-1] if head else b""
+    return b'}],"role":"model"},"index":0}]' + more + b"}\n\n"
+
+
 class GeminiStreamWriter:
     """Text goes on as it comes; a call goes when it is whole."""
 
@@ -134,6 +144,7 @@ class GeminiStreamWriter:
         self._before = len(losses.names)
         self._sequencer = Sequencer()
         self._head: dict[str, Any] = {}
+        self._after = _after(self._head)
         self._own = False
         self._part: ReplyPart | None = None
         self._texts: list[str] = []
@@ -144,15 +155,18 @@ class GeminiStreamWriter:
     def write(self, event: Event) -> bytes:
         if self._over:
             return b""
-        return b"".join(self._one(one) for one in self._sequencer.take(event))
+        events = self._sequencer.take(event)
+        if len(events) == 1:
+            return self._one(events[0])
+        return b"".join([self._one(one) for one in events])
 
     def _one(self, event: Event) -> bytes:
         if isinstance(event, PartGrew):
             if isinstance(self._part, Text | Refusal):
-                return self._chunk([{"text": event.text}])
+                return _BEFORE + encode_json(event.text) + self._after
             if isinstance(self._part, Thinking):
                 self._grown += len(event.text)
-                return self._chunk([{"text": event.text, "thought": True}])
+                return _BEFORE + encode_json(event.text) + _THOUGHT + self._after
             self._texts.append(event.text)
             return b""
         if isinstance(event, PartBegan):
@@ -164,6 +178,7 @@ class GeminiStreamWriter:
             return b""
         if isinstance(event, Began):
             self._head, self._own = _head(event), event.origin == NAME
+            self._after = _after(self._head)
             return b""
         if isinstance(event, Ended):
             return self._end(event)

@@ -6,9 +6,11 @@ from typing import Any
 
 import msgspec
 
+from reflexarc.wire.dialects.openai_faults import status_of as fault_status
 from reflexarc.wire.dialects.responses.items_in import NAME, is_marked
 from reflexarc.wire.dialects.responses.reading import INSTRUCTIONS
 from reflexarc.wire.dialects.responses.writing import write_sampling, write_tools
+from reflexarc.wire.faults import Fault
 from reflexarc.wire.losses import Losses
 from reflexarc.wire.replies import ReplyPart, Stop
 from reflexarc.wire.turns import Ask, Refusal, Text
@@ -17,6 +19,12 @@ from reflexarc.wire.usage import Usage, usage_to_responses
 _PREFIX = "resp_"
 _MAX_STEM_CHARS = 48
 _other = re.compile(r"[^A-Za-z0-9_-]+")
+_CODES = {
+    "rate_limit": "rate_limit_exceeded",
+    "invalid_request": "invalid_prompt",
+    "overloaded": "server_is_overloaded",
+    "billing": "insufficient_quota",
+}
 _TIERS = {"standard": "default", "standard_only": "default"}
 
 
@@ -76,6 +84,14 @@ def status_of(
     if stop == "refusal" and not any(isinstance(part, Refusal) for part in parts):
         return "incomplete", "content_filter"
     return "completed", None
+
+
+def error_of(fault: Fault) -> dict[str, Any]:
+    """Clients know what to do by the code: it is needed here."""
+    code = fault.code or _CODES.get(fault.kind)
+    if code is None:
+        code = "server_error" if fault_status(fault) >= 500 else "invalid_prompt"
+    return {"code": code, "message": fault.message}
 
 
 def _echo(ask: Ask) -> dict[str, Any]:

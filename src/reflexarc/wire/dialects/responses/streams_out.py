@@ -9,11 +9,9 @@ from typing import Any, cast
 import msgspec
 
 from reflexarc.wire.assembling import Sequencer
-from reflexarc.wire.dialects.openai_faults import status_of as fault_status
-from reflexarc.wire.dialects.responses.frame import Frame, status_of
+from reflexarc.wire.dialects.responses.frame import Frame, error_of, status_of
 from reflexarc.wire.dialects.responses.items_in import NAME, RAW, is_marked
 from reflexarc.wire.dialects.responses.items_made import ItemMaker
-from reflexarc.wire.faults import Fault
 from reflexarc.wire.json import encode_json
 from reflexarc.wire.losses import Losses
 from reflexarc.wire.replies import (
@@ -30,13 +28,6 @@ from reflexarc.wire.replies import (
 )
 from reflexarc.wire.sse import comment, named_event
 from reflexarc.wire.turns import Ask, Call, Refusal, Text, Thinking
-
-_CODES = {
-    "rate_limit": "rate_limit_exceeded",
-    "invalid_request": "invalid_prompt",
-    "overloaded": "server_is_overloaded",
-    "billing": "insufficient_quota",
-}
 
 
 class ResponsesStreamWriter:
@@ -55,6 +46,8 @@ class ResponsesStreamWriter:
         self._shown = False
         self._pieces: list[str] = []
         self._blank = True
+        self._before = b""
+        self._place = b""
         self._noted: dict[str, list[Any]] = {}
         self._signed_late: Call | None = None
         self._number = 0
@@ -119,7 +112,7 @@ class ResponsesStreamWriter:
         output = self._output
         if self._open is not None:
             output = [*output, self._so_far(self._open)]
-        error = _error(event.fault)
+        error = error_of(event.fault)
         self._last("response.failed", frame.response("failed", output, error=error))
 
     def _so_far(self, item: dict[str, Any]) -> dict[str, Any]:
@@ -146,6 +139,18 @@ class ResponsesStreamWriter:
         value = {"type": kind, "sequence_number": self._number, **members}
         self._number += 1
         self._out.append(named_event(kind.encode(), encode_json(value)))
+
+    def _delta(self, kind: str, place: dict[str, Any], text: str, after: bytes = b"") -> None:
+        """More of a part. What is the same in every delta of a part is written once."""
+        if not self._before:
+            name = kind.encode()
+            self._before = b'event: %b\ndata: {"type":"%b","sequence_number":' % (name, name)
+            self._place = encode_json({**self._about(), **place})[1:-1]
+        self._out.append(
+            b'%b%d,%b,"delta":%b%b}\n\n'
+            % (self._before, self._number, self._place, encode_json(text), after)
+        )
+        self._number += 1
 
     def _about(self) -> dict[str, Any]:
         """What says which item an event is about."""
@@ -189,7 +194,7 @@ class ResponsesStreamWriter:
         maker = self._made()
         self._end_part()
         self._part, self._shown, self._pieces, self._noted = part, False, [], {}
-        self._blank = True
+        self._blank, self._before = True, b""
         self._parts.append(part)
         if isinstance(part, Text | Refusal):
             if part.text or not maker.is_nothing(part):
@@ -250,11 +255,10 @@ class ResponsesStreamWriter:
             if not self._shown:
                 self._show_text(part)
             self._pieces.append(text)
-            members: dict[str, Any] = {"content_index": self._content_index(), "delta": text}
-            kind = "response.refusal.delta"
+            kind, after = "response.refusal.delta", b""
             if isinstance(part, Text):
-                kind, members["logprobs"] = "response.output_text.delta", []
-            self._send(kind, **self._about(), **members)
+                kind, after = "response.output_text.delta", b',"logprobs":[]'
+            self._delta(kind, {"content_index": self._content_index()}, text, after)
         elif isinstance(part, Call):
             self._argue(part, text)
         elif isinstance(part, Thinking):
@@ -268,7 +272,7 @@ class ResponsesStreamWriter:
                 return
             text = "".join(self._pieces)
         self._blank = False
-        self._send(_deltas(part), **self._about(), delta=text)
+        self._delta(_deltas(part), {}, text)
 
     def _think(self, part: Thinking, text: str) -> None:
         raw = _is_raw(part)
@@ -281,7 +285,7 @@ class ResponsesStreamWriter:
             )
         self._pieces.append(text)
         kind = "response.reasoning_text.delta" if raw else "response.reasoning_summary_text.delta"
-        self._send(kind, **self._about(), **_place(raw), delta=text)
+        self._delta(kind, _place(raw), text)
 
     def _sign(self, signature: str, origin: str) -> None:
         part = self._part
@@ -355,7 +359,7 @@ class ResponsesStreamWriter:
         custom = part.kind == "custom"
         if not custom and not text.strip():
             text = "{}"
-            self._send(_deltas(part), **self._about(), delta=text)
+            self._delta(_deltas(part), {}, text)
         item = cast("dict[str, Any]", self._open)
         member = "input" if custom else "arguments"
         item[member] = text
@@ -383,11 +387,3 @@ def _thought(raw: bool, text: str) -> dict[str, Any]:
 
 def _without_content(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "summary": []} if "content" not in item else {**item, "content": []}
-
-
-def _error(fault: Fault) -> dict[str, Any]:
-    """Clients know what to do by the code: it is needed here."""
-    code = fault.code or _CODES.get(fault.kind)
-    if code is None:
-        code = "server_error" if fault_status(fault) >= 500 else "invalid_prompt"
-    return {"code": code, "message": fault.message}
