@@ -62,7 +62,8 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the share of sessions that it acts for. `audit`: the share of acts that System 2 is asked
     about as well, to see that they still hold: `adaptive` (docs/lifecycle.md) or a fixed one.
     `dialect`: what the upstream speaks (`chat`, `responses`, `messages`, `gemini`), one or several;
-    a request in one of these passes untouched, any other is converted to the first.
+    a request in one of these passes untouched, any other is converted to the first. `call_ids`:
+    `mistral` for an upstream that takes ids of calls of nine letters and digits alone.
     `partial`: whether System 2 may be told which tool to call where only free text is missing.
     `warm_connections`: opened to the upstream before the first request. `price` is System 2's,
     for what steps cost.
@@ -75,6 +76,7 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_error: float = DEFAULT_MAX_ERROR
     deadline_ms: float = 5.0
     dialect: str | tuple[str, ...] = "chat"
+    call_ids: Literal["usual", "mistral"] = "usual"
     api_key_env: str | None = None
     record: Policy = "hashed"
     canary: float = 1.0

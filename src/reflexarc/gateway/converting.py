@@ -13,6 +13,7 @@ from reflexarc.wire.converting import Conversion, TurnMemory, read_ask
 from reflexarc.wire.dialects import dialect
 from reflexarc.wire.dialects.messages.threads import refuse_threads
 from reflexarc.wire.encodings import plain_bytes
+from reflexarc.wire.ids import MISTRAL_IDS
 from reflexarc.wire.turns import Ask
 
 # Beyond this a body is read beside the event loop, with a memory of its own.
@@ -61,7 +62,8 @@ class Converting:
             refuse_threads(ask)
         _check_kept_elsewhere(ask)
         ask = self.thoughts.restored(tenant, ask)
-        conversion = Conversion(client, dialect(door.upstream), ask, int(self._unix_time()))
+        rule = MISTRAL_IDS if door.route.call_ids == "mistral" else None
+        conversion = Conversion(client, dialect(door.upstream), ask, int(self._unix_time()), rule)
         try:
             return conversion, conversion.request()
         except ValueError as error:  # what no JSON can hold

@@ -14,6 +14,7 @@ from reflexarc.gateway.doors import Door
 from reflexarc.gateway.forwarding import Exchange
 from reflexarc.steps.errors import RequestError
 from reflexarc.upstream import converted_request_headers, forwarded_request_headers
+from reflexarc.wire.chat_answer import OWN_ID_START, own_ids_fitted
 from reflexarc.wire.encodings import plain_bytes
 from reflexarc.wire.replies import Reply
 
@@ -51,7 +52,11 @@ class Exchanging:
         encoding = (header(arrival.headers, b"content-encoding") or b"").decode("latin-1")
         if door.client == door.upstream:
             exchange.headers = forwarded_request_headers(arrival.headers, door.key)
-            return exchange, await self._same(door, exchange, body, tenant, encoded=bool(encoding))
+            continued = await self._same(door, exchange, body, tenant, encoded=bool(encoding))
+            outgoing = exchange.outgoing or b""
+            if door.route.call_ids == "mistral" and OWN_ID_START in outgoing and not encoding:
+                exchange.sent = own_ids_fitted(outgoing)
+            return exchange, continued
         return exchange, await self._converted(door, exchange, arrival, body, tenant, encoding)
 
     async def _same(

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from reflexarc.wire.ids import MISTRAL_IDS, IdMap
 from reflexarc.wire.sse import DONE, data_event
 
 BYTES_PER_TOKEN = 4
@@ -19,13 +20,22 @@ FINGERPRINT = ""
 objects of the chunks of a stream."""
 CALL_ID_PREFIX = "call_s1"
 """By it, and 24 hexadecimal digits after it, a later request shows which turns were System 1's."""
+OWN_ID_START = f'"{CALL_ID_PREFIX}'.encode()
 _own_id = re.compile(rf"{CALL_ID_PREFIX}[0-9a-f]{{24}}")
+_own_quoted = re.compile(rf'"({CALL_ID_PREFIX}[0-9a-f]{{24}})"'.encode())
 
 
 def is_own_call(identity: str) -> bool:
     """Whether System 1 made the call of this id. The prefix alone does not tell: one in some
     thousand ids of providers begins so too."""
     return _own_id.fullmatch(identity) is not None
+
+
+def own_ids_fitted(body: bytes) -> bytes:
+    """A request with the ids of System 1's calls as an upstream takes them that wants nine letters
+    and digits: the same each time, every other byte as it was."""
+    ids = IdMap(MISTRAL_IDS)
+    return _own_quoted.sub(lambda found: f'"{ids.out(found.group(1).decode())}"'.encode(), body)
 
 
 def call_id(key: str, at: int = 0) -> str:
