@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-litellm demo test matrix test-beside lint bench results lock size accept-spine accept-gateway accept-reflex validity
+.PHONY: help setup setup-litellm setup-node demo test matrix test-beside lint bench results lock size accept-spine accept-gateway accept-reflex accept-wire validity
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -14,6 +14,9 @@ setup: .venv/.ready ## make .venv with every extra that the tests need
 
 setup-litellm: ## make .venv-litellm with the LiteLLM proxy, apart from all else (0.8 GB)
 	@scripts/setup_litellm.sh
+
+setup-node: ## install the client for Node that accept-wire runs, apart from all else
+	@scripts/setup_node.sh
 
 demo: .venv/.ready ## a returns desk on four arms: about a minute, 3 at most
 	@$(BIN)/reflexarc demo $(ARGS)
@@ -45,6 +48,9 @@ accept-reflex: .venv/.ready ## measure what a reflex worth trusting promises (AR
 
 accept-gateway: .venv/.ready setup-litellm ## measure what a gateway one can leave on promises (ARGS=--only safe: a part)
 	@$(BIN)/python -m acceptance.gateway $(ARGS)
+
+accept-wire: .venv/.ready setup-node ## measure every dialect over every upstream (ARGS=--only clients: a part)
+	@$(BIN)/python -m acceptance.wire $(ARGS)
 
 validity: .venv/.ready ## do certificates keep their promise? 8 minutes on two cores (ARGS="--only tasks": a part)
 	@$(BIN)/python -m acceptance.validity $(ARGS)

@@ -82,3 +82,5 @@ def process(*arguments: str, environment: Mapping[str, str] | None = None) -> Ge
             running.wait()
         if reader is not None:
             reader.join(timeout=5)
+        if running.stdout is not None:
+            running.stdout.close()

@@ -31,7 +31,8 @@ NAMED_TOOL: dict[str, Any] = {
 
 def client(place: Place, *, key: str = KEY, retries: int = 0) -> Any:
     # typed as anything: what is sent is built from dicts, as agents do
-    return anthropic.Anthropic(base_url=place.base, api_key=key, max_retries=retries, timeout=30)
+    made = anthropic.Anthropic(base_url=place.base, api_key=key, max_retries=retries, timeout=30)
+    return place.kept(made)
 
 
 def _user(words: str) -> list[Any]:

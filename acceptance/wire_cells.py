@@ -8,7 +8,7 @@ import tempfile
 import traceback
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,18 +46,21 @@ class WrongError(AssertionError):
 
 
 class Place(NamedTuple):
-    """Where a client is pointed at: the gateway's `base` for an upstream that speaks `dialect`."""
+    """Where a client is pointed at: the gateway's `base` for an upstream that speaks `dialect`, and
+    the upstream itself where it is a scripted one. `opened`: clients, closed in the end."""
 
     base: str
     dialect: str
-    server: Server
+    opened: ExitStack
+    server: Server | None = None
+
+    def kept(self, client: Any) -> Any:
+        """A client, closed when this place is."""
+        self.opened.callback(client.close)
+        return client
 
     def seen(self, tag: str) -> list[Seen]:
-        return self.server.plays.seen.get(tag, [])
-
-    def no_signature(self) -> bool:
-        """Whether this upstream signs nothing, so that its thinking need not come back."""
-        return self.dialect == "chat"
+        return [] if self.server is None else self.server.plays.seen.get(tag, [])
 
 
 Case = Callable[[Place], None]
@@ -163,8 +166,8 @@ def places(dialects: Sequence[str] = DIALECTS) -> Generator[dict[str, Place]]:
             name: f"{server.base}/{'v1beta' if name == 'gemini' else 'v1'}" for name in dialects
         }
         routes = [(f"/{name}", name, base) for name, base in bases.items()]
-        with gateway(Path(folder), routes) as base:
-            yield {name: Place(f"{base}/{name}", name, server) for name in dialects}
+        with gateway(Path(folder), routes) as base, ExitStack() as opened:
+            yield {name: Place(f"{base}/{name}", name, opened, server) for name in dialects}
 
 
 @contextmanager

@@ -150,13 +150,15 @@ class _Sdk(NamedTuple):
         }
 
 
-def _groq(place: Place, key: str, retries: int) -> Any:
-    return groq.Groq(base_url=place.base, api_key=key, max_retries=retries, timeout=30)
+def groq_client(place: Place, key: str, retries: int) -> Any:
+    made = groq.Groq(base_url=place.base, api_key=key, max_retries=retries, timeout=30)
+    return place.kept(made)
 
 
-def _cerebras(place: Place, key: str, retries: int) -> Any:
-    return cerebras.Cerebras(base_url=place.base, api_key=key, max_retries=retries, timeout=30)
+def cerebras_client(place: Place, key: str, retries: int) -> Any:
+    made = cerebras.Cerebras(base_url=place.base, api_key=key, max_retries=retries, timeout=30)
+    return place.kept(made)
 
 
-GROQ = Client("groq", _Sdk("groq", _groq, groq).cases())
-CEREBRAS = Client("cerebras-cloud-sdk", _Sdk("cerebras", _cerebras, cerebras).cases())
+GROQ = Client("groq", _Sdk("groq", groq_client, groq).cases())
+CEREBRAS = Client("cerebras-cloud-sdk", _Sdk("cerebras", cerebras_client, cerebras).cases())

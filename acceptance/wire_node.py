@@ -33,11 +33,17 @@ def missing() -> str | None:
 
 def clients() -> list[Client]:
     """One for chat completions, one for responses."""
+    return _clients("chat", "responses")
+
+
+def plain_clients() -> list[Client]:
+    """The same before a model that says what it likes."""
+    return _clients("chat, plain", "responses, plain")
+
+
+def _clients(*kinds: str) -> list[Client]:
     listed: dict[str, list[str]] = json.loads(_node("--list"))
-    return [
-        Client(f"openai for Node, {kind}", _Ran(kind).cases(names))
-        for kind, names in listed.items()
-    ]
+    return [Client(f"openai for Node, {kind}", _Ran(kind).cases(listed[kind])) for kind in kinds]
 
 
 class _Ran:

@@ -27,7 +27,8 @@ CHAT_TOOL: dict[str, Any] = {"type": "function", "function": TOOL}
 
 def client(place: Place, *, key: str = KEY, retries: int = 0) -> Any:
     # typed as anything: what is sent is built from dicts, as agents do
-    return OpenAI(base_url=f"{place.base}/v1", api_key=key, max_retries=retries, timeout=30)
+    made = OpenAI(base_url=f"{place.base}/v1", api_key=key, max_retries=retries, timeout=30)
+    return place.kept(made)
 
 
 def user(words: str) -> dict[str, Any]:

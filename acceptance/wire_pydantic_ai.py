@@ -122,7 +122,7 @@ def _cases(make: Make) -> Mapping[str, Case]:
 
         return tried
 
-    anthropic = make is _anthropic
+    anthropic = make is anthropic_model
     return {
         "run": lambda place: _run(whole(place)),
         "run_stream": lambda place: _run(streamed(place)),
@@ -147,12 +147,12 @@ def _usage(told: Any) -> None:
     same("usage", got, (120, 100, 17))
 
 
-def _chat(place: Place, key: str) -> Any:
+def chat_model(place: Place, key: str) -> Any:
     made = _openai(place, key)
     return OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=made)), made.close
 
 
-def _responses(place: Place, key: str) -> Any:
+def responses_model(place: Place, key: str) -> Any:
     made = _openai(place, key)
     # as for OpenAI's own models that think, which it knows by their names
     profile = OpenAIModelProfile(openai_supports_encrypted_reasoning_content=True)
@@ -164,19 +164,19 @@ def _openai(place: Place, key: str) -> AsyncOpenAI:
     return AsyncOpenAI(base_url=f"{place.base}/v1", api_key=key, max_retries=0)
 
 
-def _anthropic(place: Place, key: str) -> Any:
+def anthropic_model(place: Place, key: str) -> Any:
     made = AsyncAnthropic(base_url=place.base, api_key=key, max_retries=0)
     return AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=made)), made.close
 
 
-def _google(place: Place, key: str) -> Any:
+def google_model(place: Place, key: str) -> Any:
     made = genai.Client(api_key=key, http_options=types.HttpOptions(base_url=place.base))
     return GoogleModel(MODEL, provider=GoogleProvider(client=made)), made.aio.aclose
 
 
 PYDANTIC_AI = (
-    Client("pydantic-ai, OpenAI chat", _cases(_chat)),
-    Client("pydantic-ai, OpenAI responses", _cases(_responses)),
-    Client("pydantic-ai, Anthropic", _cases(_anthropic)),
-    Client("pydantic-ai, Google", _cases(_google)),
+    Client("pydantic-ai, OpenAI chat", _cases(chat_model)),
+    Client("pydantic-ai, OpenAI responses", _cases(responses_model)),
+    Client("pydantic-ai, Anthropic", _cases(anthropic_model)),
+    Client("pydantic-ai, Google", _cases(google_model)),
 )

@@ -250,7 +250,41 @@ const responses = {
 
 // ------------------------------------------------------------------------------------------------
 
-const all = { chat, responses };
+// Before a model that says what it likes.
+const story = [user("Tell me a long story about the sea, with all the ships and the storms in it.")];
+const limit = 16;
+const all = {
+  chat,
+  responses,
+  "chat, plain": {
+    whole: async () => {
+      const { choices, usage } = await created(story, { max_tokens: limit });
+      assert.ok(choices[0].message.content.trim());
+      assert.ok(usage.prompt_tokens > 5 && usage.completion_tokens <= limit);
+    },
+    "by stream()": async () => {
+      const { choices } = await gathered(story, { max_tokens: limit });
+      assert.ok(choices[0].message.content.trim());
+      assert.ok(["length", "stop"].includes(choices[0].finish_reason));
+    },
+    401: () => chatError("Hello", OpenAI.AuthenticationError, 401, { apiKey: "wrong" }),
+  },
+  "responses, plain": {
+    whole: async () => {
+      const { output_text, usage } = await made(story, { max_output_tokens: limit });
+      assert.ok(output_text.trim());
+      assert.ok(usage.input_tokens > 5 && usage.output_tokens <= limit);
+    },
+    streamed: async () => {
+      const kinds = [];
+      const asked = await made(story, { max_output_tokens: limit, stream: true });
+      for await (const event of asked) kinds.push(event.type);
+      assert.ok(kinds.filter((kind) => kind === "response.output_text.delta").length > 2);
+      assert.match(kinds.at(-1), /^response\.(completed|incomplete)$/);
+    },
+    401: () => error("Hello", OpenAI.AuthenticationError, 401, { apiKey: "wrong" }),
+  },
+};
 if (process.argv.includes("--list")) {
   const names = Object.entries(all).map(([kind, cases]) => [kind, Object.keys(cases)]);
   console.log(JSON.stringify(Object.fromEntries(names)));
