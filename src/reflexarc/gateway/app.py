@@ -52,6 +52,7 @@ from reflexarc.gateway.standings import StandingDesk
 from reflexarc.gateway.state import Tested, open_state
 from reflexarc.gateway.switch import Switch
 from reflexarc.gateway.system1 import System1
+from reflexarc.gateway.tenancy import key_in_header
 from reflexarc.gateway.tls import upstream_context
 from reflexarc.gateway.warming import warm_up
 from reflexarc.gateway.watching import Watch
@@ -314,6 +315,10 @@ class Gateway:
         if self._asks is None:
             raise ReflexarcError("the gateway is asked before it was started")
         query: bytes = scope["query_string"]
+        if door.client == "gemini" or door.kind in ("models", "model"):
+            replaced = door.key is not None
+            query, headers = key_in_header(query, arrival.headers, replaced=replaced)
+            arrival = arrival._replace(headers=headers)
         url = yarl.URL(f"{door.url}?{query.decode('latin-1')}", encoded=True) if query else door.url
         if door.kind in ASKS and not door.is_listed(query):
             body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)

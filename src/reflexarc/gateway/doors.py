@@ -16,6 +16,7 @@ from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.steps.errors import ConfigError, RequestError
 from reflexarc.upstream import Key
 from reflexarc.wire.dialect import Where
+from reflexarc.wire.dialects.gemini.words import model_path
 
 ASKS = ("chat", "responses", "messages", "gemini")
 """Kinds of doors at which a model is asked: the dialects."""
@@ -56,6 +57,12 @@ class Door(NamedTuple):
         if self.upstream != "gemini":
             raise RequestError("streams are given as events only: ask with alt=sse", param="alt")
         return True
+
+    def of_client(self, client: str) -> "Door":
+        """The same path, asked in another dialect: its upstream may want the key elsewhere."""
+        upstream = spoken(self.route, client)
+        key = None if self.key is None else self.key.told_in(upstream)
+        return self._replace(client=client, upstream=upstream, key=key)
 
     def takes(self, method: str) -> bool:
         return method in self.methods.split(", ")
@@ -100,7 +107,8 @@ class Doors:
                 name, colon, verb = rest.rpartition(":")
                 if colon and verb in _VERBS:
                     verb_kind, stream = _VERBS[verb]
-                    return self._gemini(route, verb_kind, Where(unquote(name), stream), verb)
+                    where = Where(unquote(name), stream)
+                    return self._gemini(route, verb_kind, where, f"/models/{rest}")
                 client = "gemini" if base != route.path else "chat"
                 door = self._door(route, "model", "GET", client, f"/models/{rest}")
                 return door._replace(rest=unquote(rest))
@@ -111,9 +119,11 @@ class Doors:
         path = _PATHS.get(upstream, "")  # Gemini's names the model: it is known with the body
         return self._door(route, client, "POST", client, path, upstream)
 
-    def _gemini(self, route: Route, kind: str, where: Where, verb: str) -> Door:
+    def _gemini(self, route: Route, kind: str, where: Where, path: str) -> Door:
+        """`path` as it came: what is escaped in it must stay so."""
         upstream = spoken(route, "gemini")
-        path = f"/models/{where.model}:{verb}" if upstream == "gemini" else _PATHS[upstream]
+        if upstream != "gemini":
+            path = _PATHS[upstream]
         door = self._door(route, kind, "POST", "gemini", path, upstream)
         return door._replace(where=where)
 
@@ -144,11 +154,10 @@ def spoken(route: Route, client: str) -> str:
 
 
 def gemini_url(route: Route, model: str, verb: str) -> yarl.URL:
-    """Where Gemini answers for a model; `verb` as in `generateContent`."""
+    """Where Gemini answers for a model; `verb` as in `generateContent`. Raises `RequestError`."""
     query = "?alt=sse" if verb == "streamGenerateContent" else ""
-    name = yarl.URL.build(path=model.removeprefix("models/")).raw_path
     base = route.upstream.rstrip("/")
-    return yarl.URL(f"{base}/models/{name}:{verb}{query}", encoded=True)
+    return yarl.URL(f"{base}{model_path(model)}:{verb}{query}", encoded=True)
 
 
 def _secret(route: Route, environment: Mapping[str, str]) -> str | None:

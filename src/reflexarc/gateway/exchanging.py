@@ -108,7 +108,10 @@ class Exchanging:
                 self.continuing.converted(tenant, continued, conversion.ask, reply)
 
         conversion.on_reply = keep
-        exchange.url = url_of(door, conversion)
+        try:
+            exchange.url = url_of(door, conversion)
+        except RequestError as error:
+            raise UnfitError(error) from error
         exchange.headers = converted_request_headers(
             arrival.headers, door.key, door.upstream, stream=conversion.ask.settings.stream
         )

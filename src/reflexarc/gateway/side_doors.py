@@ -5,16 +5,18 @@ of what the upstream can say. A count that nothing upstream can give is an estim
 """
 
 import time
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
+import msgspec
 import yarl
 
 from reflexarc.gateway.asgi import Arrival, Headers, read_body, send_whole
 from reflexarc.gateway.chains import Chains
 from reflexarc.gateway.config import Limits
+from reflexarc.gateway.converted import retry_headers, retry_hint_s
 from reflexarc.gateway.converting import UnfitError
-from reflexarc.gateway.doors import Door, spoken
+from reflexarc.gateway.doors import Door
 from reflexarc.gateway.forwarding import Exchange, Forwarder
 from reflexarc.gateway.kept_door import KeptDoor
 from reflexarc.gateway.labels import own_headers
@@ -103,37 +105,32 @@ class SideDesk:
         except RequestError as error:
             raise UnfitError(error) from error
         told = None if counting is None else await self._counted(door, arrival, counting, ask)
-        if told is not None:
-            return await self._tell(door, arrival, 200, encode_json(own.write(told)))
-        reply = encode_json(own.write(estimated_input(ask)))
-        return await self._tell(door, arrival, 200, reply, ((ESTIMATED, b"input_tokens"),))
+        if told is not None and told.status >= 400 and told.status not in _NO_COUNT:
+            return await self._tell_fault(door, arrival, told)
+        if counting is None or told is None or told.status in _NO_COUNT:
+            reply = encode_json(own.write(estimated_input(ask)))
+            return await self._tell(door, arrival, 200, reply, ((ESTIMATED, b"input_tokens"),))
+        try:
+            count = counting.read(told.value("a count of tokens"))
+        except MalformedError as error:
+            raise UpstreamError(str(error)) from error
+        return await self._tell(door, arrival, 200, encode_json(own.write(count)))
 
-    async def _counted(
-        self, door: Door, arrival: Arrival, counting: Counting, ask: Ask
-    ) -> int | None:
-        """None where the upstream does not count."""
-        url = yarl.URL(
-            f"{door.route.upstream.rstrip('/')}{counting.path(ask.settings.model)}", encoded=True
-        )
-        status, value = await self._asked(door, arrival, "POST", url, counting.write_request(ask))
-        if status in (404, 405, 501):
-            return None
-        if status != 200 or not isinstance(value, dict):
-            raise UpstreamError(f"the upstream answered a count of tokens with status {status}")
-        return counting.read(cast("dict[str, Any]", value))
+    async def _counted(self, door: Door, arrival: Arrival, counting: Counting, ask: Ask) -> "_Told":
+        try:
+            path = counting.path(ask.settings.model)
+        except RequestError as error:
+            raise UnfitError(error) from error
+        url = yarl.URL(f"{door.route.upstream.rstrip('/')}{path}", encoded=True)
+        return await self._asked(door, arrival, "POST", url, counting.write_request(ask))
 
     async def _models(self, door: Door, arrival: Arrival) -> int:
         base = door.route.upstream.rstrip("/")
-        url = yarl.URL(f"{base}/models", encoded=True)
-        status, value = await self._asked(door, arrival, "GET", url, None)
-        if status >= 400 or not isinstance(value, dict):
-            raw = encode_json(value)
-            fault = dialect(door.upstream).read_fault(max(status, 400), raw)
-            told, written = dialect(door.client).write_fault(
-                fault, arrival.request_id.decode("latin-1")
-            )
-            return await self._tell(door, arrival, told, encode_json(written))
-        models = read_models(cast("dict[str, Any]", value), door.upstream)
+        url = yarl.URL(f"{base}/models{_WHOLE_LIST.get(door.upstream, '')}", encoded=True)
+        told = await self._asked(door, arrival, "GET", url, None)
+        if told.status >= 400:
+            return await self._tell_fault(door, arrival, told)
+        models = read_models(told.value("a list of models"), door.upstream)
         if door.kind == "models":
             listed = write_models(models, door.client, int(self._unix_time()))
             return await self._tell(door, arrival, 200, encode_json(listed))
@@ -151,7 +148,7 @@ class SideDesk:
 
     async def _asked(
         self, door: Door, arrival: Arrival, method: str, url: yarl.URL, body: bytes | None
-    ) -> tuple[int, Any]:
+    ) -> "_Told":
         headers = converted_request_headers(arrival.headers, door.key, door.upstream, stream=False)
         answer = await self._transport.send(method, url, headers, body)
         try:
@@ -164,10 +161,19 @@ class SideDesk:
                 parts.append(chunk)
         finally:
             answer.release()
-        try:
-            return answer.status, decode_strict(b"".join(parts), "the upstream's answer")
-        except MalformedError:
-            return answer.status, None
+        return _Told(answer.status, b"".join(parts), answer.headers)
+
+    async def _tell_fault(self, door: Door, arrival: Arrival, told: "_Told") -> int:
+        """The upstream's error, with its status and its hint for trying again."""
+        fault = dialect(door.upstream).read_fault(told.status, told.body)
+        hint_s = fault.retry_after_s
+        hint_s = retry_hint_s(told.headers) if hint_s is None else hint_s
+        fault = msgspec.structs.replace(fault, retry_after_s=hint_s)
+        status, written = dialect(door.client).write_fault(
+            fault, arrival.request_id.decode("latin-1")
+        )
+        more = () if hint_s is None else tuple(retry_headers(hint_s, []))
+        return await self._tell(door, arrival, status, encode_json(written), more)
 
     async def _tell(
         self,
@@ -184,6 +190,30 @@ class SideDesk:
         return status
 
 
+class _Told(NamedTuple):
+    """What the upstream answered."""
+
+    status: int
+    body: bytes
+    headers: Sequence[tuple[bytes, bytes]]
+
+    def value(self, what: str) -> dict[str, Any]:
+        """Raises `UpstreamError` for what is no answer to that."""
+        try:
+            value = decode_strict(self.body, "the upstream's answer")
+        except MalformedError:
+            value = None
+        if self.status != 200 or not isinstance(value, dict):
+            raise UpstreamError(
+                f"the upstream answered {what} with status {self.status} and what cannot be read"
+            )
+        return cast("dict[str, Any]", value)
+
+
+_NO_COUNT = frozenset({404, 405, 501})
+"""How an upstream says that it does not count."""
+_WHOLE_LIST = {"messages": "?limit=1000", "gemini": "?pageSize=1000"}
+"""Else these list some of their models only."""
 _ALIKE = frozenset({("chat", "responses"), ("responses", "chat")})
 """One provider's two dialects: their models are one list."""
 
@@ -199,7 +229,7 @@ def _whose_list(door: Door, headers: Headers) -> Door:
         return door
     names = {name for name, _ in headers}
     if b"anthropic-version" in names:
-        return door._replace(client="messages", upstream=spoken(door.route, "messages"))
+        return door.of_client("messages")
     if names & {b"x-goog-api-key", b"x-goog-api-client"}:
-        return door._replace(client="gemini", upstream=spoken(door.route, "gemini"))
+        return door.of_client("gemini")
     return door

@@ -57,6 +57,11 @@ class Key(NamedTuple):
             return cls("x-goog-api-key", secret)
         return cls("authorization", f"Bearer {secret}")
 
+    def told_in(self, dialect: str) -> "Key":
+        """The same secret as another dialect wants it."""
+        bearer = self.name == "authorization"
+        return Key.of(dialect, self.value.removeprefix("Bearer ") if bearer else self.value)
+
 
 def forwarded_request_headers(
     headers: Iterable[tuple[bytes, bytes]], key: Key | None

@@ -8,6 +8,7 @@ import msgspec
 from reflexarc.steps.errors import MalformedError
 from reflexarc.wire.dialects import dialect
 from reflexarc.wire.dialects.gemini import counting as gemini
+from reflexarc.wire.dialects.gemini.words import model_path
 from reflexarc.wire.dialects.messages import counting as messages
 from reflexarc.wire.ids import IdMap
 from reflexarc.wire.json import decode_strict, encode_json
@@ -20,7 +21,8 @@ _MEDIA_TOKENS = 1_000
 
 
 class Counting(msgspec.Struct, frozen=True):
-    """How a dialect counts. `path` follows the upstream's base; `asked` takes from the body of a
+    """How a dialect counts. `path` follows the upstream's base, `RequestError` for a model that
+    none can be made of; `asked` takes from the body of a
     count the request that is to be counted."""
 
     path: Callable[[str], str]
@@ -84,7 +86,7 @@ _COUNTING = {
         asked=_as_it_is,
     ),
     "gemini": Counting(
-        path=lambda model: f"/models/{model.removeprefix('models/')}:countTokens",
+        path=lambda model: f"{model_path(model)}:countTokens",
         write_request=_written("gemini", gemini.write_count_request),
         read=_gemini_count,
         write=gemini.write_count,

@@ -1,5 +1,8 @@
-"""Gemini's words: why an answer stopped, and what it tells beside its content."""
+"""Gemini's words: why an answer stopped, what it tells beside its content, a model in a path."""
 
+from urllib.parse import quote
+
+from reflexarc.steps.errors import RequestError
 from reflexarc.wire.replies import Stop
 
 STOPS: dict[str, Stop] = {
@@ -55,3 +58,12 @@ BESIDE_CONTENT = frozenset(
     }
 )
 """What a candidate tells beside its content; read as parts, and put back here."""
+
+
+def model_path(model: str) -> str:
+    """A model as it stands in a URL's path, whose slashes are its own (`tunedModels/mine`). Raises
+    `RequestError` for a name that would lead elsewhere: it may come from a client's body."""
+    name = model.removeprefix("models/")
+    if {"", ".", ".."} & set(name.split("/")):
+        raise RequestError(f"model {model[:80]!r} is no name of a model", param="model")
+    return "/models/" + quote(name, safe="/:@!$&'()*+,;=~")
