@@ -169,3 +169,16 @@ def test_only_what_was_signed_here_is_known() -> None:
     assert not signed(sign("x")[:-4] + "AAAA")
     assert not signed("")
     assert not signed("reflexarc-1.abc")
+
+
+def test_googles_other_spelling_is_taken_and_data_is_left_alone() -> None:
+    given: Any = {
+        "contents": [{"role": "user", "parts": [{"inline_data": {"mime_type": "image/png"}}]}],
+        "tools": [{"function_declarations": [{"parameters_json_schema": {"x_y": {"a_b": 1}}}]}],
+    }
+    told = gemini_checks.spelt(given)
+    assert told["contents"][0]["parts"][0] == {"inlineData": {"mimeType": "image/png"}}
+    (declared,) = told["tools"][0]["functionDeclarations"]
+    assert declared == {"parametersJsonSchema": {"x_y": {"a_b": 1}}}
+    with pytest.raises(RequestError):
+        gemini_checks.spelt({"inline_data": {}, "inlineData": {}})

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from typing import Any
+from typing import Any, cast
 
 from reflexarc.sim.faulty.responses_checks import Signed
 from reflexarc.sim.faulty.shapes import (
@@ -44,6 +44,27 @@ _DATA = (
 _BESIDE = {"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"}
 UNCHECKED = "skip_thought_signature_validator"
 """A signature that says there is none to be had."""
+
+
+_DATA_WITHIN = {"args", "response", "parametersJsonSchema", "responseJsonSchema", "parameters"}
+_ALPHABET = str.maketrans("-_", "+/")
+
+
+def spelt(value: Any) -> Any:
+    """A request with its members in camelCase: proto3 JSON takes `snake_case` too, and Google's own
+    client writes both. What is the caller's data stays as it is."""
+    if isinstance(value, list):
+        return [spelt(inner) for inner in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    told: dict[str, Any] = {}
+    for name, inner in cast("dict[str, Any]", value).items():
+        first, *rest = name.split("_")
+        camel = first + "".join(word.title() for word in rest)
+        if camel in told:
+            raise refuse("is given twice, in two spellings", camel)
+        told[camel] = inner if camel in _DATA_WITHIN else spelt(inner)
+    return told
 
 
 def check(body: dict[str, Any], signed: Signed) -> None:
@@ -130,6 +151,7 @@ def _signature(value: Any, path: str, signed: Signed) -> None:
     if text == UNCHECKED:
         return
     try:
+        text = text.translate(_ALPHABET)  # bytes are taken in either alphabet
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise refuse("is not base64", path) from None

@@ -142,6 +142,8 @@ class FaultyUpstream:
                 await wire.whole(_encoded(_models(dialect)))
                 return
             body = cast("dict[str, Any]", decode_strict(request.body))
+            if dialect == "gemini":
+                body = gemini_checks.spelt(body)
             counting = request.path.endswith(("count_tokens", ":countTokens"))
             asked = _asked(dialect, request, body, counting=counting)
             words = words_of(request.headers, asked)
