@@ -19,6 +19,7 @@ from pathlib import Path
 from acceptance import (
     wire_anthropic,
     wire_cpu,
+    wire_faulty,
     wire_google,
     wire_groq,
     wire_llama,
@@ -30,7 +31,7 @@ from acceptance import (
 from acceptance.lines import Lines
 from acceptance.wire_cells import Client, places, run
 
-PARTS = ("matrix", "fuzz", "clients", "node", "llama", "cpu")
+PARTS = ("matrix", "fuzz", "clients", "node", "llama", "faults", "cpu")
 FUZZ_SECONDS = 600
 _ROOT = Path(__file__).resolve().parents[1]
 _CLIENTS: tuple[Client, ...] = (
@@ -42,7 +43,7 @@ _CLIENTS: tuple[Client, ...] = (
     wire_google.GOOGLE,
     *wire_pydantic_ai.PYDANTIC_AI,
 )
-_NODE_FROM, _LLAMA_FROM = 11, 20
+_NODE_FROM, _LLAMA_FROM, _FAULTS_FROM = 11, 20, 40
 _passed = re.compile(r"(\d+) passed")
 _not_passed = re.compile(r"\d+ (?:failed|errors?|skipped)")
 
@@ -62,6 +63,10 @@ def main() -> int:
         "node": ("2", "The client for Node", lambda: _node(lines)),
         "llama": (
             "2", "Real clients before llama.cpp", lambda: wire_llama.measure(lines, _LLAMA_FROM)
+        ),
+        "faults": (
+            "2", "Real clients over the fault upstream",
+            lambda: wire_faulty.measure(lines, _FAULTS_FROM),
         ),
         "cpu": ("3", "CPU per streamed chunk", lambda: wire_cpu.measure(lines)),
     }  # fmt: skip

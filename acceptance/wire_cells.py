@@ -41,18 +41,38 @@ _NAMES = ("get_weather",) * 2
 _NAMED = 8  # failed cells that a line names; all are said before
 
 
+_ANSWERS = {
+    "[tool]": "tools=1 text",
+    "[parallel]": "tools=2 text",
+    "[think]": "tools=1 thinking",
+}
+
+
 class WrongError(AssertionError):
     """What a client gave its user is not what the upstream said."""
 
 
 class Place(NamedTuple):
     """Where a client is pointed at: the gateway's `base` for an upstream that speaks `dialect`, and
-    the upstream itself where it is a scripted one. `opened`: clients, closed in the end."""
+    the upstream itself where it is a scripted one. `opened`: clients, closed in the end.
+    `faults`: what the fault upstream is told to do wrong, where it is that one."""
 
     base: str
     dialect: str
     opened: ExitStack
     server: Server | None = None
+    faults: str | None = None
+
+    def words(self, play: str) -> str:
+        """What a user says so that this upstream plays what the scripted one calls `play`."""
+        if self.faults is None:
+            return play
+        return f"The weather, please.\nanswer: {_ANSWERS[play]}\nfault: {self.faults}"
+
+    def cities(self, count: int) -> tuple[str, ...]:
+        """Those that this upstream calls the tool for."""
+        known = scripted.CITIES if self.faults is None else ("Oslo", "Rome")
+        return known[:count]
 
     def kept(self, client: Any) -> Any:
         """A client, closed when this place is."""
@@ -111,14 +131,29 @@ def result_of(city: str) -> str:
     return f"sunny in {city}, 21°"
 
 
-def looked_up(calls: Sequence[tuple[str, str, Mapping[str, Any]]], *, cities: int) -> str:
-    """Checks calls (id, name, arguments) and gives what the upstream will say of their results."""
-    wanted = [{"city": city, "days": 2} for city in scripted.CITIES[:cities]]
-    same("calls", [dict(arguments) for _, _, arguments in calls], wanted)
+def looked_up(
+    place: Place, calls: Sequence[tuple[str, str, Mapping[str, Any]]], *, cities: int
+) -> None:
+    """Checks calls: id, name, arguments."""
+    days = (2, 2) if place.faults is None else (1, 2)
+    wanted = list(zip(place.cities(cities), days, strict=False))
+    same("calls", [(given.get("city"), given.get("days")) for _, _, given in calls], wanted)
+    if place.faults is None:
+        holds("no other arguments", all(len(given) == 2 for _, _, given in calls))
     same("names", tuple(name for _, name, _ in calls), _NAMES[:cities])
     ids = [identity for identity, _, _ in calls]
     holds(f"ids are all there and differ: {ids}", all(ids) and len(set(ids)) == cities)
-    return "; ".join(f"{city}: {result_of(city)}" for city in scripted.CITIES[:cities])
+
+
+def finished(place: Place, text: str, *, cities: int) -> None:
+    """Checks what is said of the results, which the upstream was given."""
+    names = place.cities(cities)
+    if place.faults is None:
+        same("text", text, "; ".join(f"{city}: {result_of(city)}" for city in names))
+        return
+    where = [text.find(f"sunny in {city}, 21") for city in names]
+    holds(f"results in their order: {text!r}", text.startswith("Got: ") and where == sorted(where))
+    holds(f"every result: {text!r}", min(where) > 0)
 
 
 def waited(place: Place, used: str, hint_s: float = scripted.RETRY_S) -> None:

@@ -11,6 +11,7 @@ from acceptance.wire_cells import (
     Client,
     Place,
     arguments_of,
+    finished,
     holds,
     looked_up,
     picture_url,
@@ -54,15 +55,16 @@ class _Sdk(NamedTuple):
 
     def streams_tools(self, place: Place) -> None:
         text, calls, finishes, _ = streamed(
-            self.client(place), messages=[user("[parallel]")], tools=[CHAT_TOOL]
+            self.client(place), messages=[user(place.words("[parallel]"))], tools=[CHAT_TOOL]
         )
-        same("text", text, "I look.")
+        holds(f"text before the calls: {text!r}", text.endswith("ook."))
         same("finishes", finishes, ["tool_calls"])
-        looked_up([(c[0], c[1], arguments_of(c[2])) for c in calls.values()], cities=2)
+        made = [(c[0], c[1], arguments_of(c[2])) for c in calls.values()]
+        looked_up(place, made, cities=2)
 
     def looks_up(self, words: str, cities: int) -> Case:
         def tried(place: Place) -> None:
-            messages: list[Any] = [user(words)]
+            messages: list[Any] = [user(place.words(words))]
             more: dict[str, Any] = {"tools": [CHAT_TOOL]}
             if "think" in words:
                 more["reasoning_format"] = "parsed"
@@ -70,13 +72,14 @@ class _Sdk(NamedTuple):
             same("finish", choice.finish_reason, "tool_calls")
             calls = choice.message.tool_calls
             made = [(c.id, c.function.name, arguments_of(c.function.arguments)) for c in calls]
-            told = looked_up(made, cities=cities)
+            looked_up(place, made, cities=cities)
             messages.append(choice.message.to_dict())
             messages += [
                 {"role": "tool", "tool_call_id": identity, "content": result_of(given["city"])}
                 for identity, _, given in made
             ]
-            same("text", self.final(place, messages, **more).message.content, told)
+            text = self.final(place, messages, **more).message.content
+            finished(place, text, cities=cities)
 
         return tried
 

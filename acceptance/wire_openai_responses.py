@@ -10,6 +10,7 @@ from acceptance.wire_cells import (
     Client,
     Place,
     arguments_of,
+    finished,
     holds,
     looked_up,
     picture_url,
@@ -89,7 +90,7 @@ def _instructions(place: Place) -> None:
 
 
 def _looks_up(place: Place, words: str, cities: int, ask: Callable[..., Any]) -> None:
-    given: list[Any] = [user(words)]
+    given: list[Any] = [user(place.words(words))]
     more: dict[str, Any] = {
         "tools": [FLAT_TOOL],
         "instructions": "Be brief.",
@@ -100,7 +101,7 @@ def _looks_up(place: Place, words: str, cities: int, ask: Callable[..., Any]) ->
     same("status", answer.status, "completed")
     calls = [item for item in answer.output if item.type == "function_call"]
     made = [(c.call_id, c.name, arguments_of(c.arguments)) for c in calls]
-    told = looked_up(made, cities=cities)
+    looked_up(place, made, cities=cities)
     given += [item.to_dict() for item in answer.output]
     given += [
         {
@@ -110,7 +111,7 @@ def _looks_up(place: Place, words: str, cities: int, ask: Callable[..., Any]) ->
         }
         for identity, _, arguments in made
     ]
-    same("text", ask(place, given, **more).output_text, told)
+    finished(place, ask(place, given, **more).output_text, cities=cities)
 
 
 def _looking_up(words: str, cities: int, ask: Callable[..., Any]) -> Callable[[Place], None]:

@@ -23,6 +23,7 @@ from acceptance.wire_cells import (
     Case,
     Client,
     Place,
+    finished,
     holds,
     picture,
     raised,
@@ -31,7 +32,7 @@ from acceptance.wire_cells import (
     tag,
     told_picture,
 )
-from acceptance.wire_upstream import CITIES, KEY, MODEL, SAID, THOUGHT
+from acceptance.wire_upstream import KEY, MODEL, SAID, THOUGHT
 
 Make = Callable[[Place, str], tuple[Model, Callable[[], Coroutine[Any, Any, Any]]]]
 """A model, and what closes its client."""
@@ -39,7 +40,7 @@ Make = Callable[[Place, str], tuple[Model, Callable[[], Coroutine[Any, Any, Any]
 
 def get_weather(city: str, days: int) -> str:
     """The weather of a city."""
-    holds(f"days are a number: {days!r}", days == 2)
+    holds(f"days are a number: {days!r}", days in (1, 2))
     return result_of(city)
 
 
@@ -50,10 +51,6 @@ async def _agent(make: Make, place: Place, key: str = KEY) -> AsyncGenerator[Age
         yield Agent(model, instructions="Be brief.", tools=[get_weather], retries=0)
     finally:
         await close()
-
-
-def _told(cities: int) -> str:
-    return "; ".join(f"{city}: {result_of(city)}" for city in CITIES[:cities])
 
 
 def _run(asked: Coroutine[Any, Any, None]) -> None:
@@ -78,8 +75,8 @@ def _cases(make: Make) -> Mapping[str, Case]:
     def looks_up(words: str, cities: int) -> Case:
         async def tried(place: Place) -> None:
             async with _agent(make, place) as agent:
-                result = await agent.run(words)
-            same("text", result.output, _told(cities))
+                result = await agent.run(place.words(words))
+            finished(place, result.output, cities=cities)
 
         return lambda place: _run(tried(place))
 
@@ -87,10 +84,11 @@ def _cases(make: Make) -> Mapping[str, Case]:
         async def tried(place: Place) -> None:
             async with (
                 _agent(make, place) as agent,
-                agent.run_stream_events(words) as events,
+                agent.run_stream_events(place.words(words)) as events,
             ):
                 last = [event async for event in events][-1]
-            same("text", getattr(last, "result").output, _told(cities))  # noqa: B009 - of one event alone
+            text = getattr(last, "result").output  # noqa: B009 - of one event alone
+            finished(place, text, cities=cities)
 
         return lambda place: _run(tried(place))
 
