@@ -121,9 +121,9 @@ def command(
     local: bool,
     **route_options: Any,
 ) -> None:
-    """Serve the gateway: POST /v1/chat/completions, GET /v1/models, POST /api/v1/reflex, /healthz,
-    /readyz, /metrics, /admin. One of --config, --upstream and --local is needed. Ctrl-C stops
-    it."""
+    """Serve the gateway: POST /v1/chat/completions, /v1/responses, /v1/messages, Gemini's
+    generateContent, GET /v1/models, POST /api/v1/reflex, /healthz, /readyz, /metrics, /admin. One
+    of --config, --upstream and --local is needed. Ctrl-C stops it."""
     given = {name: value for name, value in route_options.items() if value is not None}
     if local:
         if config_path is not None or "upstream" in given:

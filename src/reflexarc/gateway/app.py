@@ -21,7 +21,6 @@ from reflexarc.gateway.asgi import (
     Arrival,
     ClientGoneError,
     Headers,
-    Message,
     Receive,
     Scope,
     Send,
@@ -40,6 +39,7 @@ from reflexarc.gateway.doors import ASKS, Door, Doors
 from reflexarc.gateway.exchanging import Exchanging
 from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.frames import Observed
+from reflexarc.gateway.heads import Head, check_headers, closing
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import RequestIds, own_headers
 from reflexarc.gateway.metrics import Metrics
@@ -252,18 +252,18 @@ class Gateway:
         headers = headers_of(scope)
         number = self._ids.next()
         request_id = self._ids.text(number, header(headers, b"x-request-id"))
-        head = _Head(send)
+        head = Head(send)
         door = self._doors.of(scope)
         client = door.client if door is not None else "chat"
         arrival = Arrival(number, request_id, headers, began_s, receive, head.send, client)
         route_path, kind = (door.route.path, door.kind) if door else ("", "other")
         try:
             if door is not None and door.takes(method):
-                self._check_headers(headers)
+                check_headers(headers, self.config.limits.header_bytes)
                 status = await self._open(door, scope, arrival)
             elif path == NATIVE_PATH and method == "POST":
                 kind = "native"
-                self._check_headers(headers)
+                check_headers(headers, self.config.limits.header_bytes)
                 status = await self._native(arrival)
             elif method in _ALLOWED.get(path, "").split(", ") and path != NATIVE_PATH:
                 await self._cold(scope, receive, self._labelled(head.send, request_id, began_s))
@@ -274,7 +274,7 @@ class Gateway:
                 said, code = f"{method} {path}: {text}", f"http_{status}"
                 _, body = error_of(status, said, code, client, request_id)
                 more = [(b"allow", allowed.encode())] if allowed else []
-                await self._answer(arrival, status, body, [*more, *_closing(headers)])
+                await self._answer(arrival, status, body, [*more, *closing(headers)])
         except ClientGoneError:
             self.metrics.client_gone(route_path)
             return
@@ -282,7 +282,7 @@ class Gateway:
             status, body = error_face(error, client, request_id)
             # Only these come before the body is read through.
             unread = status in (413, 431)
-            await self._answer(arrival, status, body, _closing(headers) if unread else [])
+            await self._answer(arrival, status, body, closing(headers) if unread else [])
         except asyncio.CancelledError:
             if not head.is_out:
                 said = "the gateway is stopping"
@@ -347,12 +347,6 @@ class Gateway:
         headers.extend(more)
         await send_whole(arrival.send, status, headers, body, b"application/json")
 
-    def _check_headers(self, headers: Headers) -> None:
-        limit = self.config.limits.header_bytes
-        size = sum(len(name) + len(value) + 4 for name, value in headers)
-        if size > limit:
-            raise _HeadersTooLargeError(f"the headers are {size} bytes; the limit is {limit}")
-
     def _observed(self, number: int, observed: Observed) -> None:
         if self._asks is not None:
             # After what waits for the decision itself: both may have come in one read.
@@ -369,30 +363,6 @@ class Gateway:
             await send(message)
 
         return labelled
-
-
-class _HeadersTooLargeError(InputError):
-    code = "headers_too_large"
-    status = 431
-
-
-def _closing(headers: Headers) -> Headers:
-    """`connection: close` where a body may still be on its way that nobody is going to read."""
-    length = header(headers, b"content-length")
-    has_body = length not in (None, b"0") or header(headers, b"transfer-encoding") is not None
-    return [(b"connection", b"close")] if has_body else []
-
-
-class _Head:
-    """Knows whether an answer has begun: after that it can only be cut."""
-
-    def __init__(self, send: Send) -> None:
-        self.is_out = False
-        self._send = send
-
-    async def send(self, message: Message) -> None:
-        self.is_out = True
-        await self._send(message)
 
 
 def _place(error: Exception) -> str:
