@@ -1,5 +1,7 @@
 """Heads of requests and answers: how large one may be, whether one is out, what one must say."""
 
+from collections.abc import Awaitable
+
 from reflexarc.gateway.asgi import Headers, Message, Send, header
 from reflexarc.steps.errors import InputError
 
@@ -30,6 +32,7 @@ class Head:
         self.is_out = False
         self._send = send
 
-    async def send(self, message: Message) -> None:
+    def send(self, message: Message) -> Awaitable[None]:
+        """A `Send`, without a coroutine of its own: every chunk of a stream comes through here."""
         self.is_out = True
-        await self._send(message)
+        return self._send(message)
