@@ -12,6 +12,7 @@ from reflexarc.wire.dialects.gemini.shapes import (
     text_of,
 )
 from reflexarc.wire.dialects.gemini.signatures import (
+    is_skipped,
     signed_thinking,
     signing,
     unsealed_signature,
@@ -89,6 +90,8 @@ def _call(value: Any, path: str, signature: str | None, beside: dict[str, Any]) 
     if identity is None or identity == "":
         more["id"] = None
         identity = ""
+    if signature is not None and is_skipped(signature):
+        signature = None
     sealed = unsealed_signature(signature) if signature is not None else None
     origin = "" if signature is None else NAME
     if sealed is not None:

@@ -31,6 +31,11 @@ def is_before_gemini_3(model: str) -> bool:
     return _BEFORE_GEMINI_3.match(model) is not None
 
 
+def is_skipped(signature: str) -> bool:
+    """Whether it is what stands for no signature, in either alphabet."""
+    return signature.translate(_STANDARD) == SKIP_SIGNATURE.translate(_STANDARD)
+
+
 def sealed_signature(sealed: Sealed) -> str:
     return base64.b64encode(seal(sealed).encode()).decode()
 
