@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-litellm setup-node demo test matrix test-beside lint bench results lock size accept-spine accept-gateway accept-reflex accept-wire validity
+.PHONY: help setup setup-litellm setup-node demo test matrix fuzz test-beside lint bench results lock size accept-spine accept-gateway accept-reflex accept-wire validity
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -26,6 +26,9 @@ test: .venv/.ready ## the whole test suite
 
 matrix: .venv/.ready ## write the snapshots of the golden matrix anew: read what differs
 	@PYTHONPATH=. $(BIN)/python -m tests.wire.matrix.write
+
+fuzz: .venv/.ready ## mutate every input of the matrix for 10 minutes (ARGS="--seconds 60 --seed 7")
+	@PYTHONPATH=. $(BIN)/python -m tests.wire.fuzzing $(ARGS)
 
 test-beside: .venv/.ready setup-litellm ## tests with a real LiteLLM proxy before and behind the gateway
 	@$(BIN)/pytest -q -m beside tests/beside $(ARGS)

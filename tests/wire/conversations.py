@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from reflexarc.wire.replies import Reply
+from reflexarc.wire.replies import Reply, Stop
 from reflexarc.wire.turns import (
     Ask,
     Call,
@@ -124,7 +124,8 @@ def replies(draw: st.DrawFn) -> Reply:
         given, made = draw(st.integers(cached, 100)), draw(st.integers(max(1, reasoning), 100))
         usage = Usage(given, made, cache_read=cached, reasoning=reasoning)
     calls = any(isinstance(part, Call) for part in parts)
-    stop = draw(st.sampled_from(["calls" if calls else "end", "length"]))
+    ends: list[Stop] = ["calls" if calls else "end", "length"]
+    stop = draw(st.sampled_from(ends))
     return Reply("answer1", "model-a", tuple(parts), stop, usage=usage, created_s=1)
 
 

@@ -94,7 +94,6 @@ def _chat_piece(piece: dict[str, Any], calls: list[dict[str, str]]) -> None:
     text = inner.get("arguments", inner.get("input", ""))
     if "id" in piece:
         assert piece["index"] == len(calls), "an index was given twice"
-        assert inner["name"]
         calls.append({"id": piece["id"], "name": inner["name"], "arguments": text})
         return
     assert "name" not in inner, "the name came twice"
@@ -182,6 +181,8 @@ def _block_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:
 
 # Responses.
 
+_SAYING = ("response.output_text.delta", "response.refusal.delta")
+
 
 def _responses(given: list[tuple[str, str]]) -> Told:
     out, items, item, grown = Told(), list[Any](), None, dict[str, str]()
@@ -225,8 +226,8 @@ def _responses(given: list[tuple[str, str]]) -> Told:
             assert event["item_id"] == item["id"]
             assert event["output_index"] == len(items)
             if name == "response.content_part.added":
-                said = grown.pop("response.output_text.delta", "")
-                grown["before"] = grown.get("before", "") + said
+                for one in _SAYING:
+                    grown["before"] = grown.get("before", "") + grown.pop(one, "")
             if name.endswith(".delta"):
                 grown[name] = grown.get(name, "") + event["delta"]
             elif name.endswith(".done") and f"{name[:-5]}.delta" in grown:
@@ -241,8 +242,7 @@ def _item(item: dict[str, Any], grown: dict[str, str], out: Told) -> None:
     """What a whole item says is what its deltas said."""
     if item["type"] == "message":
         said = "".join(p.get("text", p.get("refusal", "")) for p in item["content"])
-        deltas = ("before", "response.output_text.delta", "response.refusal.delta")
-        assert said == "".join(grown.get(name, "") for name in deltas)
+        assert said == "".join(grown.get(name, "") for name in ("before", *_SAYING))
     elif item["type"] == "function_call":
         assert item["arguments"] == grown["response.function_call_arguments.delta"]
     elif item["type"] == "custom_tool_call":

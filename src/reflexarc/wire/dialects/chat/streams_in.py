@@ -48,8 +48,26 @@ class _Growing(msgspec.Struct):
     name: str = ""
     begun: bool = False
     custom: bool = False
-    written: str = ""
     signed: bool = False
+    pieces: list[str] = []
+    size: int = 0
+
+    def write(self, text: str) -> None:
+        self.pieces.append(text)
+        self.size += len(text)
+
+    @property
+    def written(self) -> str:
+        """All of its arguments so far. Put together only where somebody asks."""
+        if len(self.pieces) > 1:
+            self.pieces[:] = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its arguments are a whole object: nothing can follow them."""
+        last = self.pieces[-1] if self.pieces else ""
+        return last.rstrip().endswith("}") and _is_object(self.written)
 
 
 class ChatStreamReader:
@@ -257,10 +275,11 @@ class ChatStreamReader:
             kind = "custom" if call.custom else "function"
             origin = "gemini" if call.signed else ""
             yield PartBegan(call.at, Call(call.id, name, "", kind, signature, origin))
-            if call.written:
+            if call.size:
                 yield PartGrew(call.at, call.written)
-        if text and not (text == call.written and _is_object(text)):
-            call.written += text
+        again = len(text) == call.size and text == call.written and _is_object(text)
+        if text and not again:
+            call.write(text)
             if call.begun:
                 yield PartGrew(call.at, text)
         if signature is not None and call.begun and not call.signed:
@@ -275,12 +294,12 @@ class ChatStreamReader:
         if call is None:
             return None
         if identity and call.id != identity:
-            if not call.begun and not call.written:
+            if not call.begun and not call.size:
                 call.id = identity
                 return call
             return next((one for one in self._calls if one.id == identity), None)
-        again = bool(name and text) and call.begun and _is_object(call.written)
-        if again and not identity and (name != call.name or text != call.written):
+        again = bool(name and text) and not identity and call.begun and call.is_whole
+        if again and (name != call.name or text != call.written):
             return None
         return call
 
@@ -292,11 +311,11 @@ class ChatStreamReader:
             self._parts += 1
             yield PartBegan(self._open[0], Thinking("", origin=ORIGIN))
         yield from self._close_open()
+        if any(not call.begun for call in self._calls):
+            words = "the upstream's stream holds a call without a name"
+            yield from self._fail("upstream_malformed", words)
+            return
         for call in self._calls:
-            if not call.begun:
-                yield PartBegan(call.at, Call(call.id, "", ""))
-                if call.written:
-                    yield PartGrew(call.at, call.written)
             yield PartEnded(call.at)
         stop = stop_from(self._finish)
         if stop == "end" and (self._calls or self._refused):

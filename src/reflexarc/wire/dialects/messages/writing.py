@@ -67,7 +67,9 @@ class _Request:
         tools = [tool for tool in written_tools if tool is not None]
         if tools:
             body["tools"] = tools
-        written = self._choice(choice, {tool.get("name") for tool in tools})
+        written = self._choice(
+            choice, {name for tool in tools if isinstance(name := tool.get("name"), str)}
+        )
         if written is None and parallel is False and tools:
             written = {"type": "auto"}
         if written is None:

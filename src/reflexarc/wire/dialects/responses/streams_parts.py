@@ -227,7 +227,7 @@ class PartsReader:
 
     def _whole_message(self, item: Item, told: _Value) -> None:
         content: Any = told.get("content")
-        item.told = {**item.told, **told}
+        self._items.learn(item, {**item.told, **told})
         if isinstance(content, str):
             content = [{"type": "output_text", "text": content}]
         for index, held in objects(content):
@@ -349,7 +349,7 @@ class PartsReader:
         return item.thinking if item.raw is raw else None
 
     def _whole_thinking(self, item: Item, told: _Value) -> None:
-        item.told = {**item.told, **told}
+        self._items.learn(item, {**item.told, **told})
         part = read_item_parts(told, "item")[0]
         if not isinstance(part, Thinking):
             return

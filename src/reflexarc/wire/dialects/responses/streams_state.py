@@ -51,13 +51,14 @@ class Items:
         self._all: list[Item] = []
         self._by_id: dict[str, Item] = {}
         self._by_index: dict[int, Item] = {}
+        self._by_call: dict[str, list[Item]] = {}
 
     def added(self, told: dict[str, Any], index: Any) -> Item:
         """The item that an `added` event is about: a new one, unless it comes twice, or after
         deltas of its own."""
         known = self._known(told, index)
         if known is not None and not known.done and self._is_same(known, told):
-            known.told = {**told, **known.told}
+            self.learn(known, {**told, **known.told})
             return known
         return self._new(kind_of(told) or "", told, index)
 
@@ -92,8 +93,8 @@ class Items:
         if isinstance(identity, str) and identity in self._by_id:
             return self._by_id[identity]
         if isinstance(call_id, str):
-            for item in self._all:
-                if item.told.get("call_id") == call_id and item.kind == told.get("type"):
+            for item in self._by_call.get(call_id, ()):
+                if item.kind == told.get("type"):
                     return item
         if isinstance(index, int):
             item = self._by_index.get(index)
@@ -111,12 +112,24 @@ class Items:
     def _new(self, kind: str, told: dict[str, Any], index: Any) -> Item:
         item = Item(len(self._all), kind, told)
         self._all.append(item)
+        self._note_call(item)
         identity = told.get("id")
         if isinstance(identity, str):
             self._by_id[identity] = item
         if isinstance(index, int):
             self._by_index[index] = item
         return item
+
+    def learn(self, item: Item, told: dict[str, Any]) -> None:
+        """What is now known of an item."""
+        before, item.told = item.told.get("call_id"), told
+        if before != told.get("call_id"):
+            self._note_call(item)
+
+    def _note_call(self, item: Item) -> None:
+        call_id = item.told.get("call_id")
+        if isinstance(call_id, str):
+            self._by_call.setdefault(call_id, []).append(item)
 
 
 def objects(value: Any) -> list[tuple[int, dict[str, Any]]]:
