@@ -21,6 +21,7 @@ from acceptance import (
     wire_anthropic,
     wire_google,
     wire_groq,
+    wire_node,
     wire_openai,
     wire_openai_responses,
     wire_pydantic_ai,
@@ -72,8 +73,12 @@ class _Kind(NamedTuple):
 
 def measure(lines: Lines, first: int) -> None:
     """A line for each client, from 2.`first` on."""
+    kinds = list(_KINDS)
+    if wire_node.missing() is None:
+        for client, own in zip(wire_node.tool_clients(), ("chat", "responses"), strict=True):
+            kinds.append(_Kind(client, own, tuple(client.cases), "parallel tools"))
     with fault_places() as wheres:
-        for at, kind in enumerate(_KINDS, first):
+        for at, kind in enumerate(kinds, first):
             client = Client(f"over the fault upstream; {kind.client.name}", _cases(kind))
             run(lines, f"2.{at}", client, wheres)
 

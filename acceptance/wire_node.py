@@ -16,7 +16,7 @@ from acceptance.wire_cells import (
     tag,
     told_picture,
 )
-from acceptance.wire_upstream import CITIES, KEY, MODEL, SAID, THOUGHT
+from acceptance.wire_upstream import KEY, MODEL, SAID, THOUGHT
 
 _FOLDER = Path(__file__).parent / "node"
 _LONGEST_S = 120.0
@@ -41,6 +41,11 @@ def plain_clients() -> list[Client]:
     return _clients("chat, plain", "responses, plain")
 
 
+def tool_clients() -> list[Client]:
+    """Their cases that call tools."""
+    return _clients("chat, tools", "responses, tools")
+
+
 def _clients(*kinds: str) -> list[Client]:
     listed: dict[str, list[str]] = json.loads(_node("--list"))
     return [Client(f"openai for Node, {kind}", _Ran(kind).cases(listed[kind])) for kind in kinds]
@@ -51,16 +56,17 @@ class _Ran:
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
-        self._errors: dict[str, dict[str, str | None]] = {}
+        self._errors: dict[tuple[str, str | None], dict[str, str | None]] = {}
 
     def cases(self, names: list[str]) -> dict[str, Case]:
         return {name: self._case(name) for name in names}
 
     def _case(self, name: str) -> Case:
         def tried(place: Place) -> None:
-            if place.base not in self._errors:
-                self._errors[place.base] = self._run(place)
-            error = self._errors[place.base].get(name, "it was not run")
+            where = place.base, place.faults
+            if where not in self._errors:
+                self._errors[where] = self._run(place)
+            error = self._errors[where].get(name, "it was not run")
             if error is not None:
                 raise WrongError(error)
 
@@ -78,9 +84,11 @@ class _Ran:
             "tool": TOOL,
             "picture": picture_url(),
             "told_picture": told_picture(),
-            "cities": CITIES,
+            "cities": place.cities(2),
             "tag": tag(),
         }
+        if place.faults is not None:
+            given["words"] = {name: place.words(name) for name in ("[parallel]", "[think]")}
         told = [json.loads(line) for line in _node(given=json.dumps(given)).splitlines()]
         return {one["case"]: one["error"] for one in told}
 
