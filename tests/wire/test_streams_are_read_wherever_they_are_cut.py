@@ -167,6 +167,29 @@ def test_a_stream_that_broke_off_is_not_complete(chunks: list[Any]) -> None:
     assert not answer_from_body(text, "text/event-stream").complete
 
 
+@pytest.mark.parametrize(
+    ("left", "whole"),
+    [
+        (b'data: {"a":1}\n', b'{"a":1}'),
+        (b'data: {"a":1}', b'{"a":1}'),
+        (b"data: [DONE]", b"[DONE]"),
+        (b'data: {"a":\ndata: 1}', b'{"a":\n1}'),
+        (b'data: {"a":', None),
+        (b'data: {"a":1}\ndata: {"b', None),
+        (b"data: 12", None),
+        (b"data: word\n", None),
+        (b"da", None),
+        (b"", None),
+    ],
+)
+def test_a_last_event_without_its_blank_line_counts_if_it_is_whole(
+    left: bytes, whole: bytes | None
+) -> None:
+    parser = SseParser()
+    assert parser.feed(b"data: {}\n\n" + left) == [(b"", b"{}")]
+    assert [event.data for event in parser.close()] == ([] if whole is None else [whole])
+
+
 TURN = ActedTurn("0123456789abcdef" * 2, 7, "m", (("f", {"a": "é\u2028"}), ("g", {})), 12)
 
 

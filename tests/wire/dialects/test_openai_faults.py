@@ -72,12 +72,28 @@ def test_any_body_gives_words(body: bytes, message: str) -> None:
         ("Please try again in 1m2.5s. Visit", 62.5),
         ("Please try again in 250ms.", 0.25),
         ("try again in 1h3m0s", 3780),
+        ("Please retry after 7 seconds.", 7),
+        ("Please retry in 12.5 s.", 12.5),
         ("Please try again in a while", None),
         ("no hint", None),
     ],
 )
 def test_the_words_may_say_when_to_try_again(words: str, seconds: float | None) -> None:
     assert read_fault(429, _body(message=words)).retry_after_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        ({"retry_after": 3}, 3),
+        ({"retry_after_ms": 1500}, 1.5),
+        ({"metadata": {"retry_after_seconds": 4}}, 4),
+        ({"metadata": {"retry_after": True}}, None),
+        ({"metadata": "3", "retry_after": "soon"}, None),
+    ],
+)
+def test_a_member_may_say_when_to_try_again(error: Any, seconds: float | None) -> None:
+    assert read_fault(429, _body(message="m", **error)).retry_after_s == seconds
 
 
 def test_a_body_goes_there_and_back_unchanged() -> None:
