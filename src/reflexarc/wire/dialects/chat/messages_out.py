@@ -189,6 +189,8 @@ class _Writer:
             if self._own:
                 return part.value
             self._losses.lose(f"content.{part.what}")
+        else:  # a call or thinking where only an assistant has any
+            self._losses.lose(f"content.{type(part).__name__.lower()}")
         return None
 
     def _media(self, media: Media) -> dict[str, Any] | None:
