@@ -1,14 +1,15 @@
 """A request to a model as System 1 reads it, whatever its dialect: what it asks for, the tools it
 offers, and its conversation, piece by piece, unread until it is known to be new."""
 
+import secrets
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import xxhash
 
-from reflexarc.gateway.admission import Admission, admit
+from reflexarc.gateway.admission import MAX_FIELD_BYTES, Admission, admit
 from reflexarc.gateway.admission_ask import admit_ask
 from reflexarc.gateway.conversations import Read
 from reflexarc.steps import Message
@@ -22,6 +23,15 @@ from reflexarc.wire.offered import MAX_TOOLS_BYTES, ToolReader, Tools, tools_giv
 from reflexarc.wire.turns import Ask, ToolOffer, Turn, joined
 
 _MAX_HEADS = 128
+_MAX_INSTRUCTIONS_BYTES = 1024 * 1024
+_LONGEST = {
+    "tools": MAX_TOOLS_BYTES,
+    **dict.fromkeys(
+        ("instructions", "system", "systemInstruction", "system_instruction"),
+        _MAX_INSTRUCTIONS_BYTES,
+    ),
+}
+"""Members that may be longer than others. What is longer yet is for System 2 alone."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -44,6 +54,8 @@ class Requests:
     def __init__(self, tools: ToolReader, max_depth: int) -> None:
         self._tools = tools
         self._max_depth = max_depth
+        # All tenants share what is read once: nobody may find two texts of one digest.
+        self._seed = secrets.randbits(64)
         self._heads: OrderedDict[bytes, _Head] = OrderedDict()
         self._offered: OrderedDict[bytes, Tools] = OrderedDict()
 
@@ -92,11 +104,10 @@ class Requests:
         return [message for turn in joined(turns) for message in messages_of(turn)]
 
     def _head(self, spoken: Dialect, where: Where, fields: dict[str, msgspec.Raw]) -> "_Head":
-        hasher = xxhash.xxh3_128(f"{spoken.name} {where.stream} {where.model}".encode())
         for name, raw in fields.items():
-            hasher.update(b"\x00" + name.encode("utf-8", "surrogatepass") + b"\x00")
-            hasher.update(bytes(raw))
-        digest = hasher.digest()
+            if len(memoryview(raw)) > _LONGEST.get(name, MAX_FIELD_BYTES):
+                return _Head(Admission("too_long"))
+        digest = self._digest(spoken.name, where, fields)
         known = self._heads.get(digest)
         if known is not None:
             self._heads.move_to_end(digest)
@@ -118,14 +129,25 @@ class Requests:
             self._heads.popitem(last=False)
         return head
 
+    def _digest(self, name: str, where: Where, fields: Mapping[str, msgspec.Raw]) -> bytes:
+        """Every part by its length too: a name may hold any character."""
+        parts = [name.encode(), where.model.encode("utf-8", "surrogatepass"), b"%d" % where.stream]
+        for member, raw in fields.items():
+            parts += [member.encode("utf-8", "surrogatepass"), bytes(raw)]
+        hasher = xxhash.xxh3_128(seed=self._seed)
+        for part in parts:
+            hasher.update(b"%d " % len(part))
+            hasher.update(part)
+        return hasher.digest()
+
     def _tools_of(self, spoken: Dialect, raw: bytes, offers: tuple[ToolOffer, ...]) -> Tools:
         """Their schemas are made ready once, however much else changes beside them."""
-        digest = xxhash.xxh3_128_digest(spoken.name.encode() + b" " + raw)
+        digest = xxhash.xxh3_128_digest(spoken.name.encode() + b" " + raw, seed=self._seed)
         known = self._offered.get(digest)
         if known is not None:
             self._offered.move_to_end(digest)
             return known
-        tools = _tools(offers) if len(raw) <= MAX_TOOLS_BYTES else Tools((), "too_long", 0)
+        tools = _tools(offers)
         self._offered[digest] = tools
         if len(self._offered) > _MAX_HEADS:
             self._offered.popitem(last=False)
@@ -134,9 +156,9 @@ class Requests:
 
 class _Head(msgspec.Struct, frozen=True):
     admission: Admission
-    tools: Tools | None
-    turns: tuple[Turn, ...]
-    ask: Ask
+    tools: Tools | None = None
+    turns: tuple[Turn, ...] = ()
+    ask: Ask | None = None
 
 
 def _tools(offers: tuple[ToolOffer, ...]) -> Tools:

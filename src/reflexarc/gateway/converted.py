@@ -94,10 +94,20 @@ class Converter:
         """A stream that nobody asked for is put together."""
         conversion = self._conversion
         parser, reader, assembler = SseParser(), conversion.upstream.stream_reader(), Assembler()
-        while chunk := await self._chunk(answer):
-            for event in parser.feed(self._plain_of(plain, chunk)):
+        size = 0
+        while not assembler.over and (chunk := await self._chunk(answer)):
+            part = self._plain_of(plain, chunk)
+            size += len(part)
+            for event in parser.feed(part):
                 for told in reader.read(event):
                     assembler.take(told)
+            if size > MAX_WHOLE_BYTES or parser.overflown:
+                raise UpstreamError(
+                    f"the upstream's answer is longer than {MAX_WHOLE_BYTES} bytes, or an event "
+                    "of it than is read"
+                )
+        if self._copy is not None and assembler.over:
+            self._copy.complete = True  # its own last word had come
         for event in parser.close():
             for told in reader.read(event):
                 assembler.take(told)

@@ -45,13 +45,14 @@ class Converting:
         """The conversion of a request, and the upstream's request. Raises `InputError`: a body that
         is read is read strictly, no key twice."""
         if len(body) <= _SLOWLY_READ_BYTES:
-            return self._begin(door, body, encoding, tenant, self._memory)
-        memory = TurnMemory()
-        return await asyncio.to_thread(self._begin, door, body, encoding, tenant, memory)
+            ask = self.thoughts.restored(tenant, self._read(door, body, encoding, self._memory))
+            return self._converted(door, ask)
+        ask = await asyncio.to_thread(self._read, door, body, encoding, TurnMemory())
+        # Here, and not in a thread: others keep their thoughts meanwhile.
+        ask = self.thoughts.restored(tenant, ask)
+        return await asyncio.to_thread(self._converted, door, ask)
 
-    def _begin(
-        self, door: Door, body: bytes, encoding: str, tenant: bytes, memory: TurnMemory
-    ) -> tuple[Conversion, bytes]:
+    def _read(self, door: Door, body: bytes, encoding: str, memory: TurnMemory) -> Ask:
         client = dialect(door.client)
         try:
             plain = plain_bytes(body, encoding)
@@ -61,9 +62,12 @@ class Converting:
         if client.name == "messages":
             refuse_threads(ask)
         _check_kept_elsewhere(ask)
-        ask = self.thoughts.restored(tenant, ask)
+        return ask
+
+    def _converted(self, door: Door, ask: Ask) -> tuple[Conversion, bytes]:
+        client, upstream = dialect(door.client), dialect(door.upstream)
         rule = MISTRAL_IDS if door.route.call_ids == "mistral" else None
-        conversion = Conversion(client, dialect(door.upstream), ask, int(self._unix_time()), rule)
+        conversion = Conversion(client, upstream, ask, int(self._unix_time()), rule)
         try:
             return conversion, conversion.request()
         except ValueError as error:  # what no JSON can hold

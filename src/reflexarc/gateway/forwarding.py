@@ -124,7 +124,7 @@ class Forwarder:
                 answer.release()
             self._metrics.upstream_error(exchange.route, error.code)
             return await self._answer_error(exchange, error, send)
-        except asyncio.CancelledError:
+        except BaseException:  # a cancellation, or a fault of ours: its connection goes with it
             if answer is not None:
                 answer.release()
             raise

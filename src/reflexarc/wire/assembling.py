@@ -70,6 +70,11 @@ class Assembler:
             self.fault = event.fault
 
     @property
+    def over(self) -> bool:
+        """Whether it came to its end, or failed."""
+        return self._ended is not None or self.fault is not None
+
+    @property
     def parts(self) -> tuple[ReplyPart, ...]:
         """As far as they have come."""
         return tuple(

@@ -3,6 +3,7 @@
 A message is read once: the turns of those seen before are remembered, whatever request brings them.
 """
 
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,6 +24,8 @@ from reflexarc.wire.turns import Ask, Call, Turn, joined
 
 _REMEMBERED_BYTES = 64 * 1024 * 1024
 _LONG_MEMBER_BYTES = 512
+_ENTRY_BYTES = 1024
+"""What remembering even the shortest message takes, about."""
 
 
 class TurnMemory:
@@ -30,12 +33,14 @@ class TurnMemory:
     (tools, which come again with every turn). Least recently used go first, past `max_bytes`.
 
     Its key is content alone: two tenants who send the same message share the reading of it, and
-    nothing else. Nobody may change what it gives.
+    nothing else; a seed drawn anew keeps anyone from finding another message of the same key.
+    Nobody may change what it gives.
     """
 
     def __init__(self, max_bytes: int = _REMEMBERED_BYTES) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
+        self._seed = secrets.randbits(64)
         self._known: OrderedDict[tuple[str, bytes], tuple[Any, int]] = OrderedDict()
 
     def read(self, dialect: Dialect, raw: bytes, path: str, max_depth: int) -> tuple[Turn, ...]:
@@ -53,14 +58,15 @@ class TurnMemory:
         return self._once(f"{name}:", raw, lambda: decode_strict(raw, name, max_depth))
 
     def _once(self, kind: str, raw: bytes, read: Callable[[], Any]) -> Any:
-        key = kind, xxhash.xxh3_128_digest(raw)
+        key = kind, xxhash.xxh3_128_digest(raw, seed=self._seed)
         known = self._known.get(key)
         if known is not None:
             self._known.move_to_end(key)
             return known[0]
         found = read()
-        self._known[key] = found, len(raw)
-        self._bytes += len(raw)
+        size = len(raw) + _ENTRY_BYTES
+        self._known[key] = found, size
+        self._bytes += size
         while self._bytes > self._max_bytes and self._known:
             _, (_, size) = self._known.popitem(last=False)
             self._bytes -= size
