@@ -177,7 +177,10 @@ def purge_command(
             click.confirm(f"Remove {count} for good?", abort=True)
         gone = remove(store, wanted, key_of_hashes, _who(), time.time)
         emptied = empty(store, gone.values)
-        forget_kept(state_dir(state), gone.values, tenants, before)
+        if session is None:
+            forget_kept(state_dir(state), gone.values, tenants, before)
+        else:  # of a tenant's other sessions nothing goes
+            forget_kept(state_dir(state), gone.values)
         relearned = artifacts_after(store, gone, time.time())
     _say(gone.sessions, gone.steps, relearned, emptied.fault, False, as_json)
     faults = [emptied.fault] if emptied.fault else []

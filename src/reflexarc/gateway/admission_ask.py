@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from reflexarc.gateway.admission import Admission
-from reflexarc.wire.turns import Ask, Settings
+from reflexarc.wire.turns import Ask, Settings, ToolChoice
 
 _LONGEST_MODEL_NAME = 256
 
@@ -17,7 +17,7 @@ _LONGEST_MODEL_NAME = 256
 def admit_ask(ask: Ask) -> Admission:
     """Judges everything but the tools and the conversation."""
     settings = ask.settings
-    refused = _refused(settings) or _unknown(ask.dialect, settings.more)
+    refused = _refused(ask.dialect, settings) or _unknown(ask.dialect, settings.more)
     if refused is None and not ask.tools:
         refused = "tools"
     if refused is not None:
@@ -34,26 +34,35 @@ def admit_ask(ask: Ask) -> Admission:
     )
 
 
-def _refused(settings: Settings) -> str | None:
-    """The first setting that is not understood."""
+def _refused(dialect: str, settings: Settings) -> str | None:
+    """The first setting that is not understood, or that its API would refuse."""
     choice = settings.choice
+    limit = settings.max_tokens
     fits = {
         "model": 0 < len(settings.model) <= _LONGEST_MODEL_NAME,
-        "tool_choice": choice is None or choice.mode == "auto",
+        "tool_choice": choice is None or _is_plain_auto(choice),
         "n": settings.count in (None, 1),
-        "temperature": _within(settings.temperature, 0, 2),
+        "temperature": _within(settings.temperature, 0, 1 if dialect == "messages" else 2),
         "top_p": _within(settings.top_p, 0, 1),
         "top_k": settings.top_k is None or settings.top_k > 0,
         "presence_penalty": _within(settings.presence_penalty, -2, 2),
         "frequency_penalty": _within(settings.frequency_penalty, -2, 2),
-        "max_tokens": settings.max_tokens is None or settings.max_tokens > 0,
+        # One API wants to be told.
+        "max_tokens": dialect != "messages" if limit is None else limit > 0,
         "stop": not settings.stop,
         "output": settings.output is None,
+        # Of one dialect alone the gateway keeps what is to be stored.
+        "store": not settings.store or dialect == "responses",
         "verbosity": settings.verbosity is None,
         # A conversation that was expanded has none left.
         "previous_response_id": settings.previous is None,
     }
     return next((name for name, fit in fits.items() if not fit), None)
+
+
+def _is_plain_auto(choice: ToolChoice) -> bool:
+    """Gemini's may say more than its mode: that arguments are streamed piece by piece, say."""
+    return choice.mode == "auto" and choice.value in (None, {"mode": "AUTO"})
 
 
 def _within(value: float | None, low: float, high: float) -> bool:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from reflexarc.steps.errors import ConfigError, StoreError
-from reflexarc.store.kept import MAX_TURNS, KeptAnswer, KeptAnswers
+from reflexarc.store.kept import MAX_TURNS, PURGED, KeptAnswer, KeptAnswers
 
 _log = logging.getLogger("reflexarc.gateway")
 MAX_HELD_BYTES = 64 * 1024 * 1024
@@ -33,6 +33,7 @@ class Chains:
         self._failed = False
         self._written = 0
         self._thread: ThreadPoolExecutor | None = None
+        self._purged_ns = self._last_purge_ns()
 
     def keep(self, answer: KeptAnswer) -> None:
         """From now on the client may go on from it."""
@@ -41,11 +42,14 @@ class Chains:
 
     async def chain(self, tenant: str, identity: str) -> list[KeptAnswer] | None:
         """The answer of this id and all before it, the first one first; None where one of them is
-        not known."""
+        not known: part of a conversation is never given for all of it."""
         found: list[KeptAnswer] = []
         seen: set[str] = set()
         wanted: str | None = identity
-        while wanted is not None and wanted not in seen and len(found) < MAX_TURNS:
+        while wanted is not None:
+            if wanted in seen or len(found) == MAX_TURNS:
+                # An upstream that gives one id twice has taken an answer's place; or too long.
+                return None
             seen.add(wanted)
             one = await self.one(tenant, wanted)
             if one is None:
@@ -55,6 +59,11 @@ class Chains:
         return found[::-1]
 
     async def one(self, tenant: str, identity: str) -> KeptAnswer | None:
+        purged_ns = self._last_purge_ns()
+        if purged_ns != self._purged_ns:
+            self._purged_ns = purged_ns
+            self._held.clear()
+            self._bytes = 0
         known = self._held.get((tenant, identity))
         if known is not None:
             self._held.move_to_end((tenant, identity))
@@ -79,6 +88,14 @@ class Chains:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
             self._thread.shutdown()
             self._thread = None
+
+    def _last_purge_ns(self) -> int:
+        if self._directory is None:
+            return 0
+        try:
+            return (self._directory / PURGED).stat().st_mtime_ns
+        except OSError:
+            return 0
 
     def _hold(self, answer: KeptAnswer) -> None:
         key = answer.tenant, answer.id

@@ -92,7 +92,10 @@ class Continuing:
     def answered(
         self, tenant: str, continued: Continued, answer: bytes, content_type: str, encoding: str
     ) -> None:
-        """The upstream answered in the responses dialect itself; `answer` is a copy."""
+        """The upstream answered in the responses dialect itself; `answer` is a copy. Without all
+        that came before it nobody could go on from it here: then it is not kept."""
+        if continued.whole is None:
+            return
         try:
             body = _body_of(plain_bytes(answer, encoding), content_type)
         except MalformedError:

@@ -12,7 +12,7 @@ from reflexarc.gateway.continuing import Continued, Continuing
 from reflexarc.gateway.converting import Converting, UnfitError, url_of
 from reflexarc.gateway.doors import Door
 from reflexarc.gateway.forwarding import Exchange
-from reflexarc.steps.errors import RequestError
+from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.upstream import converted_request_headers, forwarded_request_headers
 from reflexarc.wire.chat_answer import OWN_ID_START, own_ids_fitted
 from reflexarc.wire.encodings import plain_bytes
@@ -70,6 +70,8 @@ class Exchanging:
             continued = await self.continuing.begin(door, tenant, body)
         except RequestError as error:
             raise UnfitError(error) from error
+        except MalformedError:
+            return None  # a key given twice, say: the upstream judges, System 1 escalates
         if continued.previous is not None and continued.whole is not None:
             exchange.body = continued.whole
             exchange.sent = body if continued.passes else None

@@ -20,6 +20,8 @@ class KeptDoor:
         known = await self._chains.one(tenant, identity)
         if known is None or not known.ours:
             if door.client == door.upstream:
+                if known is not None and method == "DELETE" and not what:
+                    self._chains.forget(tenant, identity)  # our copy of the upstream's
                 return None
             return _missing(identity)
         if method == "GET" and not what:

@@ -6,6 +6,7 @@ again. They go with their retention, with a purge that names them, and oldest fi
 """
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Collection
 from pathlib import Path
@@ -16,6 +17,8 @@ from reflexarc.steps.errors import StoreError
 from reflexarc.store.place import make_private
 
 FILE = "responses.db"
+PURGED = "responses.purged"
+"""Its time tells gateways of a purge: what they hold in memory is no longer to be trusted."""
 MAX_BYTES = 512 * 1024 * 1024
 MAX_TURNS = 10_000
 _VERSION = 1
@@ -91,13 +94,17 @@ class KeptAnswers:
     def retain(self, before_s: float, max_bytes: int = MAX_BYTES) -> int:
         """Removes what is older, and the oldest past a limit. How many went."""
         gone = self._run("delete from answers where created_s < ?", (before_s,)).rowcount
-        while self.bytes_held() > max_bytes:
-            oldest = "select tenant, id from answers order by created_s limit 20"
-            rows = self._run(oldest).fetchall()
-            if not rows:
+        over = self.bytes_held() - max_bytes
+        if over <= 0:
+            return gone
+        oldest = (
+            "select tenant, id, length(items) + length(body) from answers order by created_s, id"
+        )
+        for tenant, identity, size in self._run(oldest).fetchall():
+            if over <= 0:
                 break
-            for tenant, identity in rows:
-                gone += self.delete(tenant, identity)
+            gone += self.delete(tenant, identity)
+            over -= size
         return gone
 
     def bytes_held(self) -> int:
@@ -107,16 +114,18 @@ class KeptAnswers:
     def forget(
         self, values: Collection[str], tenants: Collection[str] = (), before_s: float | None = None
     ) -> int:
-        """A purge: every row that holds one of the values, is of one of the tenants, or older; no
-        byte of them stays in the file or its log. How many went."""
-        needles = [_in_json(value) for value in values if value.strip()]
+        """A purge: every row that holds one of the values, and every one of these tenants that is
+        older, as far as both are given; no byte of them stays in the file or its log. How many
+        went."""
+        needles = [value.encode(errors="replace") for value in values if value.strip()]
         doomed: list[tuple[str, str]] = []
         for tenant, identity, created_s, items, body in self._run(
             "select tenant, id, created_s, items, body from answers"
         ):
-            old = before_s is not None and created_s < before_s
-            named = tenant in tenants
-            if old or named or any(one in items or one in body for one in needles):
+            meant = bool(tenants) or before_s is not None
+            meant = meant and (not tenants or tenant in tenants)
+            meant = meant and (before_s is None or created_s < before_s)
+            if meant or _holds(items, needles) or _holds(body, needles):
                 doomed.append((tenant, identity))
         for tenant, identity in doomed:
             self.delete(tenant, identity)
@@ -136,9 +145,31 @@ class KeptAnswers:
             raise StoreError(f"{self._path} cannot be used: {error}") from error
 
 
-def _in_json(value: str) -> bytes:
-    """A value as it stands within a JSON text."""
-    return msgspec.json.encode(value)[1:-1]
+def _holds(text: bytes, values: Collection[bytes]) -> bool:
+    """In whatever spelling a client wrote it (`\\u00fc` is a letter like any), in the items' own
+    texts and in texts within these: arguments and results often are JSON themselves."""
+    if not values or not text:
+        return False
+    for _ in range(_TEXTS_WITHIN):
+        if any(value in text for value in values):
+            return True
+        if b"\\" not in text:
+            return False
+        text = _escape.sub(_unescaped, text)
+    return any(value in text for value in values)
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    if found[1] is None:
+        return _PLAIN.get(found[0], found[0][1:])
+    units = bytes.fromhex(found[1].replace(b"\\u", b"").decode())
+    return units.decode("utf-16-be", "replace").encode()
+
+
+# A run of escaped units at once: two may be one letter.
+_escape = re.compile(rb"((?:\\u[0-9a-fA-F]{4})+)|\\[\s\S]")
+_PLAIN = {b"\\n": b"\n", b"\\t": b"\t", b"\\r": b"\r", b"\\b": b"\b", b"\\f": b"\f"}
+_TEXTS_WITHIN = 3
 
 
 def forget_kept(
@@ -152,6 +183,8 @@ def forget_kept(
         return 0
     kept = KeptAnswers.open(directory)
     try:
-        return kept.forget(values, tenants, before_s)
+        gone = kept.forget(values, tenants, before_s)
+        (directory / PURGED).touch(0o600)
+        return gone
     finally:
         kept.close()
