@@ -5,7 +5,6 @@ the end of the bytes: usage and grounding may come after the reason. What a cand
 its content becomes a part that only this dialect knows, after the others.
 """
 
-import secrets
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, cast
@@ -166,12 +165,10 @@ class GeminiStreamReader:
 
     def _begin(self, given: dict[str, Any], events: list[Event]) -> None:
         self._began = True
-        identity = _text(given, "responseId")
-        # An answer without an id gets what no other turn of its conversation will have.
-        self._salt = identity or secrets.token_hex(8)
+        self._salt = _text(given, "responseId")
         model = _text(given, "modelVersion").removeprefix("models/")
         created = _created(given.get("createTime"))
-        events.append(Began(identity, model, created, self._counted(), origin=NAME))
+        events.append(Began(self._salt, model, created, self._counted(), origin=NAME))
 
     def _count(self, told: dict[str, Any]) -> None:
         """Cumulative: the last counts. One that leaves something out does not take it back."""
