@@ -10,13 +10,15 @@ from reflexarc.wire.assembling import Assembler, BrokenOffError
 from reflexarc.wire.converting import Conversion, TurnMemory, read_ask
 from reflexarc.wire.dialect import Where
 from reflexarc.wire.dialects import dialect
-from reflexarc.wire.json import decode_strict
+from reflexarc.wire.json import MAX_DEPTH, decode_strict
 from reflexarc.wire.sse import SseParser
 from tests.wire.frames import told
 from tests.wire.matrix.cells import NOW_S, REQUEST_ID, answering
 
 _drawn = re.compile(rb"call_[0-9a-f]{16}_\d+")
 """Ids of calls without one in an answer without one: no two are the same."""
+_DEEPER = 2 * MAX_DEPTH
+"""What is as deep as it may be stands some levels deeper in another dialect."""
 MAX_CPU_S = 2.0
 """Of a case of some kilobytes: hundreds of times what it takes."""
 
@@ -49,8 +51,8 @@ def _request(origin: str, target: str, data: bytes) -> str:
     conversion = Conversion(dialect(origin), dialect(target), ask, NOW_S)
     body = conversion.request()
     assert conversion.losses.text().isascii()
-    decode_strict(body)
-    again = read_ask(dialect(target), body, _where(target), TurnMemory())
+    decode_strict(body, max_depth=_DEEPER)
+    again = read_ask(dialect(target), body, _where(target), TurnMemory(), _DEEPER)
     _same_calls(ask, again, conversion)
     return "converted"
 
