@@ -22,6 +22,7 @@ from reflexarc.wire.replies import Began, Ended, Event, Failed, PartBegan, PartG
 from reflexarc.wire.sse import SseParser
 from reflexarc.wire.turns import Ask, Call, Turn, joined
 
+_NAMELESS = "the upstream's answer holds a call without a name"
 _REMEMBERED_BYTES = 64 * 1024 * 1024
 _LONG_MEMBER_BYTES = 512
 _ENTRY_BYTES = 1024
@@ -140,7 +141,10 @@ class Conversion:
         return self.own(self.upstream.read_reply(value))  # pyright: ignore[reportUnknownArgumentType] - of anything
 
     def own(self, reply: Reply) -> Reply:
-        """With a time, a model, and the ids that the client knows."""
+        """With a time, a model, and the ids that the client knows. Raises `MalformedError` for a
+        call that says no tool."""
+        if any(not call.name for call in reply.calls):
+            raise MalformedError(_NAMELESS)
         return msgspec.structs.replace(
             reply,
             model=reply.model or self.ask.settings.model,
@@ -272,6 +276,8 @@ class StreamConversion:
             out.append(self._writer.write(event))
             return
         event = self._known(event)
+        if isinstance(event, PartBegan) and isinstance(event.part, Call) and not event.part.name:
+            event = Failed(Fault("upstream", _NAMELESS, 502, code="upstream_malformed"))
         if self._assembler is not None:
             self._assembler.take(event)
         if isinstance(event, Began) and not self._begun:

@@ -71,13 +71,16 @@ def _lose_stop(sequence: str | None, losses: Losses) -> None:
         losses.lose("stop_sequence")
 
 
+_YEAR_10000_S = 253_402_300_800
+
+
 def _head(began: Began) -> dict[str, Any]:
     body: dict[str, Any] = {}
     if began.model:
         body["modelVersion"] = began.model
     if began.id:
         body["responseId"] = began.id
-    if began.created_s:
+    if 0 < began.created_s < _YEAR_10000_S:  # some providers tell milliseconds
         made = datetime.fromtimestamp(began.created_s, UTC)
         body["createTime"] = made.strftime("%Y-%m-%dT%H:%M:%SZ")
     return body
