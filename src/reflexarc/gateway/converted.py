@@ -117,8 +117,6 @@ class Converter:
             body = conversion.write(conversion.own(assembler.reply()))
         except BrokenOffError as error:
             return await self._broken(answer, error.fault)
-        except MalformedError as error:
-            raise UpstreamError(f"the upstream's answer cannot be read: {error}") from error
         return await self._tell(200, body, self._headers(answer))
 
     async def _stream(self, answer: Answer, plain: Plain) -> int:

@@ -12,7 +12,7 @@ import msgspec
 import xxhash
 
 from reflexarc.steps.errors import MalformedError
-from reflexarc.wire.assembling import Assembler, events_of
+from reflexarc.wire.assembling import Assembler, BrokenOffError, events_of
 from reflexarc.wire.dialect import Dialect, StreamReader, StreamWriter, Where
 from reflexarc.wire.faults import Fault
 from reflexarc.wire.ids import IdMap, IdRule
@@ -22,7 +22,12 @@ from reflexarc.wire.replies import Began, Ended, Event, Failed, PartBegan, PartG
 from reflexarc.wire.sse import SseParser
 from reflexarc.wire.turns import Ask, Call, Turn, joined
 
-_NAMELESS = "the upstream's answer holds a call without a name"
+_NAMELESS = Fault(
+    "upstream",
+    "the upstream's answer holds a call without a name",
+    502,
+    code="upstream_malformed",
+)
 _REMEMBERED_BYTES = 64 * 1024 * 1024
 _LONG_MEMBER_BYTES = 512
 _ENTRY_BYTES = 1024
@@ -141,10 +146,10 @@ class Conversion:
         return self.own(self.upstream.read_reply(value))  # pyright: ignore[reportUnknownArgumentType] - of anything
 
     def own(self, reply: Reply) -> Reply:
-        """With a time, a model, and the ids that the client knows. Raises `MalformedError` for a
+        """With a time, a model, and the ids that the client knows. Raises `BrokenOffError` for a
         call that says no tool."""
         if any(not call.name for call in reply.calls):
-            raise MalformedError(_NAMELESS)
+            raise BrokenOffError(_NAMELESS)
         return msgspec.structs.replace(
             reply,
             model=reply.model or self.ask.settings.model,
@@ -277,7 +282,7 @@ class StreamConversion:
             return
         event = self._known(event)
         if isinstance(event, PartBegan) and isinstance(event.part, Call) and not event.part.name:
-            event = Failed(Fault("upstream", _NAMELESS, 502, code="upstream_malformed"))
+            event = Failed(_NAMELESS)
         if self._assembler is not None:
             self._assembler.take(event)
         if isinstance(event, Began) and not self._begun:
