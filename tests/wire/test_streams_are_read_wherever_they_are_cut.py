@@ -211,6 +211,7 @@ def test_encodings_are_undone_within_a_limit(monkeypatch: pytest.MonkeyPatch) ->
     assert plain_bytes(text, "") == plain_bytes(text, "identity") == text
     assert plain_bytes(gzip.compress(text), "GZIP") == text
     assert plain_bytes(zlib.compress(text), "deflate") == text
+    assert plain_bytes(gzip.compress(text) + gzip.compress(b"y"), "gzip") == text + b"y"
     for data, encoding in ((text, "br"), (text, "gzip")):
         with pytest.raises(MalformedError):
             plain_bytes(data, encoding)

@@ -29,6 +29,7 @@ from pydantic_ai.models import (
     Model,
     ModelRequestParameters,
     StreamedResponse,
+    infer_model,
 )
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
@@ -57,7 +58,7 @@ class ReflexModel(WrapperModel):
     def __init__(
         self, wrapped: Model | KnownModelName | str, system1: System1 | Reflex | str | Path
     ) -> None:
-        super().__init__(wrapped)
+        super().__init__(infer_model(wrapped) if isinstance(wrapped, str) else wrapped)
         self.system1 = system1 if isinstance(system1, System1) else System1(system1)
 
     async def request(

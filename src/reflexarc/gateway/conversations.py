@@ -13,7 +13,6 @@ import xxhash
 
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import Message
-from reflexarc.wire.chat_answer import is_own_call
 from reflexarc.wire.offered import Tools
 
 MAX_MESSAGES = 20_000
@@ -151,8 +150,7 @@ class Conversations:
                 if message.role == "user" and not known.opening:
                     known.opening = digest
                 if message.role == "assistant":
-                    acted = any(is_own_call(call.id) for call in message.tool_calls)
-                    known.acts_in_a_row = known.acts_in_a_row + 1 if acted else 0
+                    known.acts_in_a_row = known.acts_in_a_row + 1 if message.by_system1 else 0
         return known
 
     def keep(self, tenant: bytes, name: str, conversation: Conversation) -> None:

@@ -139,6 +139,7 @@ class Converter:
                 if self.streaming is None:
                     raise
                 out = stream.fail(_fault_of(error))
+        await silence.settled()
         if stream.fault is not None and self.streaming is None:
             return await self._broken(answer, stream.fault)
         await self._begin(answer, stream)

@@ -20,6 +20,11 @@ class Silence:
     def heard(self) -> None:
         self._heard_s = self._loop.time()
 
+    async def settled(self) -> None:
+        """A ping that is on its way gets there first."""
+        if self._pinging is not None and not self._pinging.done():
+            await self._pinging
+
     def stop(self) -> None:
         self._timer.cancel()
         if self._pinging is not None:

@@ -6,14 +6,14 @@ from urllib.parse import unquote_to_bytes
 
 from reflexarc.gateway.asgi import Headers, header
 from reflexarc.steps.errors import InputError
+from reflexarc.upstream import KEY_NAMES
 
-_NAMES = (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
 _odd = re.compile(rb"[^\x21-\x7e]")
 
 
 def tenant_of(headers: Headers, key: bytes) -> bytes:
     """16 bytes that stand for the client's key; nothing is ever shared between keys."""
-    given = next((found for name in _NAMES if (found := header(headers, name))), b"")
+    given = next((found for name in KEY_NAMES if (found := header(headers, name))), b"")
     return hashlib.blake2b(given, key=key, digest_size=16).digest()
 
 
@@ -25,7 +25,7 @@ def key_in_header(query: bytes, headers: Headers, *, replaced: bool) -> tuple[by
         return query, headers
     pairs = query.split(b"&")
     keys = [pair for pair in pairs if unquote_to_bytes(pair.partition(b"=")[0]) == b"key"]
-    has_other = any(header(headers, name) for name in _NAMES)
+    has_other = any(header(headers, name) for name in KEY_NAMES)
     if not keys or (has_other and not replaced):
         return query, headers
     rest = b"&".join(pair for pair in pairs if pair not in keys)

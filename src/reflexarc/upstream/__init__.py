@@ -1,5 +1,6 @@
 """System 2: HTTP transport to a model server. Bytes pass through it unchanged."""
 
+from reflexarc.upstream.headers import KEY_NAMES as KEY_NAMES
 from reflexarc.upstream.headers import Key as Key
 from reflexarc.upstream.headers import converted_request_headers as converted_request_headers
 from reflexarc.upstream.headers import converted_response_headers as converted_response_headers

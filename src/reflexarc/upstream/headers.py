@@ -25,7 +25,9 @@ _HOP_BY_HOP = frozenset(
 _REQUEST_OWN = _HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 # Meant for this gateway, nobody else's business.
 _OURS = frozenset({b"x-reflexarc", b"x-reflexarc-session", b"x-reflexarc-task"})
-_KEYS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+KEY_NAMES = (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
+"""Headers that a client's key may come in; of several the first of these counts."""
+_KEYS = frozenset(KEY_NAMES)
 # What means the same whatever the dialect.
 _TRAVELS = frozenset(
     {
@@ -87,15 +89,19 @@ def converted_request_headers(
     """The same where the request goes on in another dialect, `dialect`: what is about the client's
     own stays behind, and its key moves to where this one wants it."""
     kept: list[tuple[str, str]] = []
+    given: dict[bytes, str] = {}
     for name, value in headers:
         if name in _TRAVELS or name.startswith(_TRAVEL_PREFIXES):
             kept.append((name.decode(), _text(name, value)))
-        elif name in _KEYS and key is None:
-            secret = _text(name, value)
-            if name == b"authorization":
-                scheme, _, rest = secret.partition(" ")
-                secret = rest if scheme.lower() == "bearer" else secret
-            key = Key.of(dialect, secret.strip())
+        elif name in _KEYS:
+            given.setdefault(name, _text(name, value))
+    name = next((name for name in KEY_NAMES if given.get(name)), None)
+    if key is None and name is not None:
+        secret = given[name]
+        if name == b"authorization":
+            scheme, _, rest = secret.partition(" ")
+            secret = rest if scheme.lower() == "bearer" else secret
+        key = Key.of(dialect, secret.strip())
     kept.append(("content-type", "application/json"))
     kept.append(("accept", "text/event-stream" if stream else "application/json"))
     # It is read on the way: compressing it would only cost both sides.

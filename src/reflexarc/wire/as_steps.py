@@ -3,7 +3,6 @@
 from reflexarc.steps import Message, ToolCall
 from reflexarc.wire.chat import call_from_text
 from reflexarc.wire.chat_answer import is_own_call
-from reflexarc.wire.dialects.gemini.signatures import SKIP_SIGNATURE
 from reflexarc.wire.thinking import is_thinking_part
 from reflexarc.wire.turns import Call, Foreign, Part, Result, Text, Thinking, Turn
 
@@ -66,6 +65,5 @@ def _is_opaque(part: Part) -> bool:
 
 def _thinks(part: Part) -> bool:
     if isinstance(part, Call):
-        # Google's word for a call that nobody signed is no signature.
-        return part.signature not in (None, SKIP_SIGNATURE)
+        return part.signature is not None
     return isinstance(part, Thinking) or (isinstance(part, Foreign) and is_thinking_part(part.what))

@@ -46,6 +46,7 @@ class Assembler:
         self._began: Began | None = None
         self._parts: dict[int, ReplyPart] = {}
         self._texts: dict[int, list[str]] = {}
+        self._notes: dict[int, dict[str, list[Any]]] = {}
         self._ended: Ended | None = None
 
     def take(self, event: Event) -> None:
@@ -61,7 +62,8 @@ class Assembler:
                     part, signature=event.signature, origin=event.origin
                 )
         elif isinstance(event, PartNoted):
-            self._parts[event.at] = noted(self._parts[event.at], event.name, event.value)
+            listed = self._notes.setdefault(event.at, {}).setdefault(event.name, [])
+            listed.append(event.value)
         elif isinstance(event, Began):
             self._began = event
         elif isinstance(event, Ended):
@@ -78,7 +80,8 @@ class Assembler:
     def parts(self) -> tuple[ReplyPart, ...]:
         """As far as they have come."""
         return tuple(
-            filled(part, "".join(self._texts[at])) for at, part in sorted(self._parts.items())
+            noted(filled(part, "".join(self._texts[at])), self._notes.get(at, {}))
+            for at, part in sorted(self._parts.items())
         )
 
     def reply(self) -> Reply:
@@ -101,13 +104,15 @@ class Assembler:
         )
 
 
-def noted(part: ReplyPart, name: str, value: Any) -> ReplyPart:
-    """The part with one thing more that its own dialect alone knows of it."""
-    if not isinstance(part, Text):
+def noted(part: ReplyPart, notes: dict[str, list[Any]]) -> ReplyPart:
+    """The part with what its own dialect alone told of it while it grew."""
+    if not notes or not isinstance(part, Text):
         return part
-    before = part.more.get(name)
-    listed = [*cast(list[Any], before), value] if isinstance(before, list) else [value]
-    return msgspec.structs.replace(part, more={**part.more, name: listed})
+    more = dict(part.more)
+    for name, values in notes.items():
+        before = more.get(name)
+        more[name] = [*cast(list[Any], before), *values] if isinstance(before, list) else values
+    return msgspec.structs.replace(part, more=more)
 
 
 def filled(part: ReplyPart, text: str) -> ReplyPart:

@@ -13,6 +13,10 @@ class _Inflater(Protocol):
 
     @property
     def unconsumed_tail(self) -> bytes: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    @property
+    def eof(self) -> bool: ...
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
@@ -35,12 +39,21 @@ class Plain:
     def feed(self, data: bytes) -> bytes:
         if self._inflater is None:
             return data
+        plain = self._inflate(self._inflater, data)
+        while self._inflater.eof and self._inflater.unused_data and self._encoding != "deflate":
+            # A gzip body may be several, one after the other.
+            data = self._inflater.unused_data
+            self._inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+            plain += self._inflate(self._inflater, data)
+        return plain
+
+    def _inflate(self, inflater: _Inflater, data: bytes) -> bytes:
         try:
-            plain = self._inflater.decompress(data, self._left)
+            plain = inflater.decompress(data, self._left)
         except zlib.error as error:
             raise MalformedError(f"body is not {self._encoding}: {error}") from error
         self._left -= len(plain)
-        if self._inflater.unconsumed_tail:
+        if inflater.unconsumed_tail:
             raise MalformedError(f"body is longer than {self._max_bytes} bytes when decoded")
         # A limit of 0 would mean none.
         self._left = max(self._left, 1)

@@ -39,7 +39,7 @@ def write_ask(ask: Ask, losses: Losses, ids: IdMap) -> dict[str, Any]:
         name = "max_tokens" if own and settings.older_limit else "max_completion_tokens"
         body[name] = settings.max_tokens
     _sampling(settings, own, body, losses)
-    _rest(settings, own, body, losses)
+    _rest(ask, own, body, losses)
     output = _output(settings.output)
     if output is not None:
         body["response_format"] = output
@@ -81,7 +81,8 @@ def _sampling(settings: Settings, own: bool, body: dict[str, Any], losses: Losse
             losses.lose("candidateCount")
 
 
-def _rest(settings: Settings, own: bool, body: dict[str, Any], losses: Losses) -> None:
+def _rest(ask: Ask, own: bool, body: dict[str, Any], losses: Losses) -> None:
+    settings = ask.settings
     reasoning = settings.reasoning
     if reasoning is not None:
         effort = reasoning.effort
@@ -104,6 +105,8 @@ def _rest(settings: Settings, own: bool, body: dict[str, Any], losses: Losses) -
     if settings.store is not None and own:
         # Of others it is the gateway that keeps what is to be stored.
         body["store"] = settings.store
+    elif settings.store and ask.dialect not in FAMILY:
+        losses.lose("store")
     if not own and settings.previous is not None:
         losses.lose("previous_response_id")
     if not own and settings.service_tier not in (None, "auto", "default", "flex", "priority"):

@@ -65,6 +65,8 @@ def write_ask(ask: Ask, losses: Losses, ids: IdMap) -> dict[str, Any]:
         body["include"] = include
     if not own:
         body["store"] = False
+        if ask.settings.store:
+            losses.lose("store")
     elif settings.previous is not None:
         body["previous_response_id"] = settings.previous
     body.update(
