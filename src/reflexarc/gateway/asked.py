@@ -17,7 +17,7 @@ from reflexarc.steps.errors import RequestError
 from reflexarc.wire.as_steps import messages_of
 from reflexarc.wire.chat import message_from_chat
 from reflexarc.wire.dialect import Dialect, Where
-from reflexarc.wire.dialects import dialect
+from reflexarc.wire.dialects import dialect, load_dialects
 from reflexarc.wire.json import decode_strict, encode_json, split_list, split_object
 from reflexarc.wire.offered import MAX_TOOLS_BYTES, ToolReader, Tools, tools_given
 from reflexarc.wire.turns import Ask, ToolOffer, Turn, joined
@@ -52,6 +52,7 @@ class Requests:
     read once."""
 
     def __init__(self, tools: ToolReader, max_depth: int) -> None:
+        load_dialects()
         self._tools = tools
         self._max_depth = max_depth
         # All tenants share what is read once: nobody may find two texts of one digest.

@@ -10,7 +10,7 @@ from reflexarc.gateway.doors import Door, gemini_url
 from reflexarc.gateway.thoughts import Thoughts
 from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.wire.converting import Conversion, TurnMemory, read_ask
-from reflexarc.wire.dialects import dialect
+from reflexarc.wire.dialects import dialect, load_dialects
 from reflexarc.wire.dialects.messages.threads import refuse_threads
 from reflexarc.wire.encodings import plain_bytes
 from reflexarc.wire.ids import MISTRAL_IDS
@@ -34,6 +34,7 @@ class Converting:
     """`unix_time` dates answers that come without a date."""
 
     def __init__(self, max_depth: int, unix_time: Callable[[], float] = time.time) -> None:
+        load_dialects()
         self._max_depth = max_depth
         self._unix_time = unix_time
         self._memory = TurnMemory()

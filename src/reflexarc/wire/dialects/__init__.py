@@ -13,3 +13,9 @@ def dialect(name: str) -> Dialect:
     if name not in NAMES:
         raise ValueError(f"there is no dialect {name!r}; known are {', '.join(NAMES)}")
     return cast(Dialect, import_module(f"reflexarc.wire.dialects.{name}").DIALECT)
+
+
+def load_dialects() -> None:
+    """Loads all of them, so that nobody's first request waits for it."""
+    for name in NAMES:
+        dialect(name)
