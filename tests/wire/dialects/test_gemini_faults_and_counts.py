@@ -1,4 +1,4 @@
-"""Gemini's errors, counts of tokens and lists of models, read and written."""
+"""Gemini's errors and counts of tokens, read and written."""
 
 import json
 from typing import Any
@@ -12,12 +12,6 @@ from reflexarc.wire.dialects.gemini.counting import (
     read_count_request,
     write_count,
     write_count_request,
-)
-from reflexarc.wire.dialects.gemini.listing import (
-    ListedModel,
-    read_models,
-    write_model,
-    write_models,
 )
 from reflexarc.wire.faults import Fault, FaultKind
 from reflexarc.wire.ids import GEMINI_IDS, IdMap
@@ -158,20 +152,3 @@ def test_a_count_is_read_and_written() -> None:
     assert read_count(write_count(31)) == 31
     assert read_count({"totalTokens": "x"}) is None
     assert read_count([]) is None
-
-
-def test_a_list_of_models_is_read_and_written() -> None:
-    models = [ListedModel("a", "A", "first", 1000, 100), ListedModel("b", "b")]
-    assert read_models(write_models(models)) == models
-    assert write_model(models[1])["name"] == "models/b"
-
-
-def test_what_cannot_answer_is_no_model_here() -> None:
-    listed = [
-        {"name": "models/embed", "supportedGenerationMethods": ["embedContent"]},
-        {"name": "models/a"},
-        {"name": 7},
-        "b",
-    ]
-    assert [model.id for model in read_models({"models": listed})] == ["a"]
-    assert read_models(None) == []
