@@ -176,7 +176,7 @@ async def test_what_it_may_not_answer_goes_to_system_2(
     name: str, more: dict[str, Any], start: Starter, desk: Desk, reflex_path: Any
 ) -> None:
     if name == "responses" and "stop" in more:
-        pytest.skip("this dialect has no stop sequences")
+        more = {"verbosity": "low"}  # this dialect has no stop sequences
     gateway = await start(
         reflex=str(reflex_path), mode="live", effects={"get_order": "read"}, dialect=name
     )

@@ -43,7 +43,7 @@ def test_nothing_of_another_dialects_conversation_is_kept_at_the_provider() -> N
         "include": ["reasoning.encrypted_content"],
         "store": False,
     }
-    assert lost == ()
+    assert lost == ("store",)
 
 
 def test_the_only_leading_system_turn_is_instructions() -> None:
