@@ -10,7 +10,7 @@ from reflexarc.wire.losses import Losses
 from reflexarc.wire.turns import Ask, OutputFormat, Settings, ToolChoice, ToolOffer
 
 NAME = "chat"
-_EFFORTS = (("minimal", 1024), ("low", 4096), ("medium", 16384), ("high", 1 << 62))
+_EFFORTS = (("minimal", 1024), ("low", 4096), ("medium", 16384), ("high", 65536))
 """Effort for a budget of tokens up to so many."""
 
 
@@ -86,10 +86,12 @@ def _rest(ask: Ask, own: bool, body: dict[str, Any], losses: Losses) -> None:
     reasoning = settings.reasoning
     if reasoning is not None:
         effort = reasoning.effort
-        if effort is None and reasoning.budget is not None and reasoning.enabled is not False:
-            effort = next(word for word, most in _EFFORTS if reasoning.budget <= most)
-        if effort is None and reasoning.enabled is False:
+        budget = reasoning.budget
+        if effort is None and (reasoning.enabled is False or budget == 0):
             effort = "none"
+        elif effort is None and budget is not None and budget > 0:
+            found = (word for word, most in _EFFORTS if budget <= most)
+            effort = next(found, "high")
         if effort is not None:
             body["reasoning_effort"] = effort
         if not own:

@@ -7,11 +7,13 @@ from reflexarc.wire.dialects.messages.blocks_in import parts_of, with_signed_cal
 from reflexarc.wire.dialects.messages.words import TIERS
 from reflexarc.wire.dialects.shapes import Members, as_object, fault, texts
 from reflexarc.wire.turns import (
+    Call,
     OutputFormat,
     Part,
     Reasoning,
     Result,
     Settings,
+    Thinking,
     ToolChoice,
     ToolOffer,
     Turn,
@@ -65,6 +67,13 @@ def read_message(value: Any, path: str) -> tuple[Turn, ...]:
     members = Members(value, path)
     role = members.needed_text("role")
     parts = parts_of(members.take("content"), f"{path}.content")
+    if role != "assistant":
+        for part in parts:
+            if isinstance(part, Call | Thinking):
+                what = "tool_use" if isinstance(part, Call) else "thinking"
+                raise fault(
+                    f"{path}.content", f"may hold {what} blocks in an assistant's message only"
+                )
     if role == "user":
         return _user_turns(parts, members.rest)
     if any(isinstance(part, Result) for part in parts):
