@@ -34,7 +34,7 @@ _LONGEST = {
 """Members that may be longer than others. What is longer yet is for System 2 alone."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RequestRead(msgspec.Struct, frozen=True):
     """`pieces` make the conversation, each as it came; `read` makes messages of one. `begin` stands
     for the dialect: what has the same bytes in two is not the same. `ask` is the request without
     its conversation, None for chat. Without `tools` there is nothing to decide on."""
@@ -60,7 +60,7 @@ class Requests:
         self._heads: OrderedDict[bytes, _Head] = OrderedDict()
         self._offered: OrderedDict[bytes, Tools] = OrderedDict()
 
-    def read(self, name: str, where: Where, body: bytes) -> Asked:
+    def read(self, name: str, where: Where, body: bytes) -> RequestRead:
         """Raises `MalformedError`, or `RequestError` with the path of the fault."""
         fields = split_object(body)
         if name == "chat":
@@ -69,7 +69,7 @@ class Requests:
         conversation = bytes(fields.pop(spoken.conversation, msgspec.Raw(b"[]")))
         head = self._head(spoken, where, fields)
         if head.tools is None:
-            return Asked(head.admission)
+            return RequestRead(head.admission)
         raws = (
             [bytes(raw) for raw in split_list(conversation, spoken.conversation)]
             if conversation.lstrip().startswith(b"[")
@@ -84,14 +84,14 @@ class Requests:
                 return [message for turn in head.turns for message in messages_of(turn)]
             return self._messages(spoken, piece, f"{spoken.conversation}[{at}]")
 
-        return Asked(head.admission, head.tools, pieces, read, name.encode(), head.ask)
+        return RequestRead(head.admission, head.tools, pieces, read, name.encode(), head.ask)
 
-    def _chat(self, fields: dict[str, msgspec.Raw]) -> Asked:
+    def _chat(self, fields: dict[str, msgspec.Raw]) -> RequestRead:
         admission = admit(fields, self._max_depth)
         if admission.refusal is not None:
-            return Asked(admission)
+            return RequestRead(admission)
         tools = self._tools.read(fields["tools"])
-        return Asked(admission, tools, split_list(fields["messages"], "messages"), self.chat)
+        return RequestRead(admission, tools, split_list(fields["messages"], "messages"), self.chat)
 
     def chat(self, piece: bytes, at: int) -> list[Message]:
         """A chat message."""

@@ -50,7 +50,8 @@ class MessagesDialect:
     def keep_alive(self) -> bytes:
         return PING
 
-    def read_head(self, values: dict[str, Any], where: Where) -> Head:  # noqa: ARG002 - its body says all
+    def read_head(self, values: dict[str, Any], where: Where) -> Head:
+        del where  # its body says all
         return read_head(values)
 
     def read_message(self, value: Any, path: str) -> tuple[Turn, ...]:
@@ -62,13 +63,15 @@ class MessagesDialect:
     def read_reply(self, value: dict[str, Any]) -> Reply:
         return read_reply(value)
 
-    def write_reply(self, reply: Reply, ask: Ask, losses: Losses) -> dict[str, Any]:  # noqa: ARG002 - it echoes nothing
+    def write_reply(self, reply: Reply, ask: Ask, losses: Losses) -> dict[str, Any]:
+        del ask  # nothing of it is echoed
         return write_reply(reply, losses)
 
     def stream_reader(self) -> StreamReader:
         return MessagesStreamReader()
 
-    def stream_writer(self, ask: Ask, losses: Losses) -> StreamWriter:  # noqa: ARG002 - it echoes nothing
+    def stream_writer(self, ask: Ask, losses: Losses) -> StreamWriter:
+        del ask  # nothing of it is echoed
         return MessagesStreamWriter(losses)
 
     def read_fault(self, status: int, body: bytes) -> Fault:
