@@ -9,7 +9,13 @@ from anthropic import AsyncAnthropic
 from google import genai
 from google.genai import types
 from openai import AsyncOpenAI
-from pydantic_ai import Agent, BinaryContent, ModelHTTPError, ThinkingPart
+from pydantic_ai import (
+    Agent,
+    AgentRunResultEvent,
+    BinaryContent,
+    ModelHTTPError,
+    ThinkingPart,
+)
 from pydantic_ai.models import Model
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
@@ -87,8 +93,9 @@ def _cases(make: Make) -> Mapping[str, Case]:
                 agent.run_stream_events(place.words(words)) as events,
             ):
                 last = [event async for event in events][-1]
-            text = getattr(last, "result").output  # noqa: B009 - of one event alone
-            finished(place, text, cities=cities)
+            if not isinstance(last, AgentRunResultEvent):
+                raise AssertionError(f"the run ended with {type(last).__name__}")
+            finished(place, last.result.output, cities=cities)
 
         return lambda place: _run(tried(place))
 
