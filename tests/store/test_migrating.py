@@ -32,6 +32,14 @@ def first_release(path: Path) -> None:
             " values ('s', ?, ?, 'd', 1, '[]', 0, ?)",
             (at, role, f'{{"role": "{role}", "content": "x"}}'),
         )
+    connection.execute(
+        "insert into steps (session, gateway, number, request_id, at, attempt, began_s, route,"
+        " mode, record, tenant, task, model, decided_by, status, complete, request_bytes, prompt_tokens,"
+        " cached_tokens, completion_tokens, tokens_estimated, cost_usd, total_ms, action, reason,"
+        " tool, confidence, max_error, head) values ('s', 'g', 1, 'r', 1, 0, 1, '/', 'shadow',"
+        " 'full', 't', 'k', 'm', 'system2', 200, 1, 1, 1, 0, 1, 0, 0.000107, 1, '', '', '', 0, 0,"
+        " 'h')"
+    )
     connection.commit()
     connection.close()
 
@@ -43,5 +51,8 @@ def test_a_store_of_the_first_release_is_migrated_where_it_is_opened(tmp_path: P
     with store.reading() as connection:
         [kept], _ = kept_sessions(connection)
         assert connection.exec_driver_sql("select count(*) from purges").scalar() == 0
+        step = connection.exec_driver_sql("select * from steps").one()
+        assert (step.cost_micro_usd, step.cache_write_tokens, step.partial) == (107, 0, 0)
+        assert connection.exec_driver_sql("select count(*) from attempts").scalar() == 0
     store.close()
     assert b"decided_by" not in kept.line

@@ -39,11 +39,15 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """System 2's, in dollars a million tokens. Without `cached`, cached input costs as the rest."""
+    """System 2's, in dollars a million tokens. Without `cached`, cached input costs as the rest;
+    without `cache_write` what is written to its cache does; without `cache_write_1h` what is kept
+    there for an hour costs as the rest of it."""
 
     input: float
     output: float
     cached: float | None = None
+    cache_write: float | None = None
+    cache_write_1h: float | None = None
 
 
 class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -173,6 +177,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "input": (0, 1_000_000),
     "output": (0, 1_000_000),
     "cached": (0, 1_000_000),
+    "cache_write": (0, 1_000_000),
+    "cache_write_1h": (0, 1_000_000),
 }
 
 

@@ -3,6 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from decimal import Decimal
 
 import msgspec
 
@@ -12,6 +13,7 @@ from reflexarc.gateway.frames import Decided
 from reflexarc.gateway.recorder import Recorder
 from reflexarc.gateway.told import Told
 from reflexarc.store.records import Audited, DecidedBy, Judged, Prediction, StepEnded
+from reflexarc.wire.price import Price as TokenPrice
 
 _MAX_HELD = 4096
 _MAX_HELD_BYTES = 64 * 1024 * 1024
@@ -147,10 +149,18 @@ class _Held(msgspec.Struct):
     predictions: list[Prediction] | None = None
 
 
-def _price(price: Price | None) -> tuple[float, float, float] | None:
+def _price(price: Price | None) -> TokenPrice | None:
     if price is None:
         return None
-    return price.input, price.input if price.cached is None else price.cached, price.output
+
+    def written(value: float | None) -> Decimal | None:
+        """As it stands in the file: 0.1 is a tenth."""
+        return None if value is None else Decimal(repr(value))
+
+    return TokenPrice(
+        Decimal(repr(price.input)), Decimal(repr(price.output)), written(price.cached),
+        written(price.cache_write), written(price.cache_write_1h),
+    )  # fmt: skip
 
 
 def _with_decision(step: StepEnded, decided: Decided | None, reason: str) -> StepEnded:

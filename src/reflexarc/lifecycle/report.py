@@ -271,7 +271,7 @@ def _tools(items: Sequence[Item], repeated: Repeats) -> list[ToolAgreement]:
 
 def _saved(judged: Sequence[Step], items: Sequence[Item], level: str) -> Saved:
     whole = [step for step in judged if _answered_whole(step, level)]
-    costs = [step.cost_usd for step in whole]
+    costs = [step.cost_micro_usd for step in whole]
     answered = [(item.task, not item.answer_right) for item in items if item.acted[level]]
     return Saved(
         steps=len(whole),
@@ -282,8 +282,8 @@ def _saved(judged: Sequence[Step], items: Sequence[Item], level: str) -> Saved:
         tokens_estimated=any(step.tokens_estimated for step in whole),
         cost_micro_usd=(
             None
-            if any(step.cost_usd is None for step in judged)
-            else sum(round(cost * 1e6) for cost in costs if cost is not None)
+            if any(step.cost_micro_usd is None for step in judged)
+            else sum(cost for cost in costs if cost is not None)
         ),
         error_upper95=round(clustered_upper(answered), 6),
     )

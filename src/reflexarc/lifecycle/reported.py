@@ -51,7 +51,7 @@ class Step(msgspec.Struct, frozen=True):
     cached_tokens: int
     completion_tokens: int
     tokens_estimated: bool
-    cost_usd: float | None
+    cost_micro_usd: int | None
     items: list[Item]
 
 
@@ -98,7 +98,8 @@ def steps_of(connection: Connection, route: str, period: Period) -> list[Step]:
         step = Step(
             row.id, row.session, row.at, row.began_s, row.mode, row.reflex, row.decided_by,
             row.status, row.action, row.reason, row.total_ms, row.prompt_tokens, row.cached_tokens,
-            row.completion_tokens, row.tokens_estimated, row.cost_usd, of_step.get(row.id, []),
+            row.completion_tokens, row.tokens_estimated, row.cost_micro_usd,
+            of_step.get(row.id, []),
         )  # fmt: skip
         known = last.get((step.session, step.at))
         if known is None or step.items or not known.items:

@@ -13,6 +13,12 @@ ReflexarcError
 │   └── ArtifactVersionError   written by a newer format
 ├── StoreError              what was recorded cannot be used          500
 │   └── StoreVersionError   written by a newer schema
+├── AccountError            what a virtual key may not do             403
+│   ├── KeyRefusedError     unknown, expired or revoked               401
+│   ├── NotAllowedError     a model, a tier that is not its           403
+│   ├── BudgetError         a budget does not cover it                402
+│   ├── RateLimitError      too many, too fast, too many at once      429
+│   └── BookError           what is spent cannot be written down      503
 └── UpstreamError           System 2 could not be asked               502
     ├── UpstreamUnreachableError                                      502
     └── UpstreamTimeoutError                                          504
@@ -94,6 +100,58 @@ class StoreError(ReflexarcError):
 
 class StoreVersionError(StoreError):
     code = "store_too_new"
+
+
+class AccountError(ReflexarcError):
+    code = "not_allowed"
+    status = 403
+
+
+class KeyRefusedError(AccountError):
+    code = "key_refused"
+    status = 401
+
+
+class NotAllowedError(AccountError):
+    """`param` names the field of the request that asks for it."""
+
+    code = "not_allowed"
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class BudgetError(AccountError):
+    """`budget` is it as people write it; `left_micro_usd` of it is neither spent nor reserved;
+    `renews_unix_s` is None where it never renews."""
+
+    code = "budget_spent"
+    status = 402
+
+    def __init__(
+        self, message: str, budget: str, left_micro_usd: int, renews_unix_s: float | None
+    ) -> None:
+        super().__init__(message)
+        self.budget = budget
+        self.left_micro_usd = left_micro_usd
+        self.renews_unix_s = renews_unix_s
+
+
+class RateLimitError(AccountError):
+    """`retry_after_s`: in how many seconds the same request may pass."""
+
+    code = "rate_limited"
+    status = 429
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class BookError(AccountError):
+    code = "book_unusable"
+    status = 503
 
 
 class UpstreamError(ReflexarcError):

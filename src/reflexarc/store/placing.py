@@ -15,9 +15,9 @@ from sqlalchemy import Connection, Row, and_, bindparam, delete, insert, or_, se
 from reflexarc.store.lineage import Chained, Keyed, Lineage, Told
 from reflexarc.store.reading_step import Read
 from reflexarc.store.records import StepEnded
-from reflexarc.store.schema import messages, sessions, steps
+from reflexarc.store.schema import attempts, messages, sessions, steps
 from reflexarc.store.tombs import Tomb
-from reflexarc.store.usage import cost_usd
+from reflexarc.store.usage import cost_of
 
 _AT_ONCE = 400
 _SESSION_ID_BYTES = 12
@@ -25,6 +25,7 @@ _SESSION_ID_BYTES = 12
 _ADD_SESSION = insert(sessions)
 _CHANGE_SESSION = update(sessions).where(sessions.c.id == bindparam("of"))
 _ADD_STEP = insert(steps)
+_ADD_ATTEMPTS = insert(attempts)
 _ADD_MESSAGES = insert(messages)
 _CUT_MESSAGES = delete(messages).where(
     messages.c.session == bindparam("of"), messages.c.at >= bindparam("keep")
@@ -102,7 +103,8 @@ class Placing:
             changed["tools_hash"] = self._keyed.hash("tools", read.tools.decode("utf-8", "replace"))
             changed["tools"] = read.tools.decode("utf-8", "replace") if full else None
         connection.execute(_CHANGE_SESSION, {"of": found.session, **changed})
-        connection.execute(
+        used = read.used
+        added = connection.execute(
             _ADD_STEP,
             {
                 "session": found.session,
@@ -122,11 +124,16 @@ class Placing:
                 "status": step.status,
                 "complete": step.complete,
                 "request_bytes": step.request_bytes,
-                "prompt_tokens": read.usage.prompt,
-                "cached_tokens": read.usage.cached,
-                "completion_tokens": read.usage.completion,
-                "tokens_estimated": read.usage.estimated,
-                "cost_usd": cost_usd(read.usage, step),
+                "tier": step.attempts[-1].tier if step.attempts else "",
+                "provider": _provider(step),
+                "prompt_tokens": used.usage.input,
+                "cached_tokens": used.usage.cache_read,
+                "cache_write_tokens": used.usage.cache_write,
+                "completion_tokens": used.usage.output,
+                "tokens_estimated": used.estimated,
+                "partial": used.partial,
+                "cost_micro_usd": used.micro_usd,
+                "cost_usd": None if used.micro_usd is None else used.micro_usd / 1e6,
                 "total_ms": step.timings_ms.get("total", 0.0),
                 "before_upstream_ms": step.timings_ms.get("before_upstream"),
                 "upstream_head_ms": step.timings_ms.get("upstream_head"),
@@ -140,6 +147,9 @@ class Placing:
                 "head": head,
             },
         )
+        if step.attempts:
+            [identity] = added.inserted_primary_key or (None,)
+            connection.execute(_ADD_ATTEMPTS, _attempt_rows(identity, step))
         if answered and step.action == "partial":
             connection.execute(_FORCED, {"of": found.session, "place": count})
         return True
@@ -235,6 +245,40 @@ class Placing:
             if all(giver == row.id for giver in givers):
                 return _Place(row.id, at, 0)
         return None
+
+
+def _provider(step: StepEnded) -> str:
+    """Whose answer the client got, else who was asked last."""
+    answered = [one for one in step.attempts if one.outcome in ("answered", "repaired")]
+    return (answered or step.attempts)[-1].provider if step.attempts else ""
+
+
+def _attempt_rows(identity: int | None, step: StepEnded) -> list[dict[str, Any]]:
+    return [
+        {
+            "step": identity,
+            "position": position,
+            "provider": one.provider,
+            "model": one.model,
+            "service_tier": one.service_tier,
+            "tier": one.tier,
+            "outcome": one.outcome,
+            "status": one.status,
+            "code": one.code,
+            "first_token_ms": one.first_token_ms,
+            "total_ms": one.total_ms,
+            "prompt_tokens": one.usage.input,
+            "cached_tokens": one.usage.cache_read,
+            "cache_write_tokens": one.usage.cache_write,
+            "cache_write_1h_tokens": one.usage.cache_write_1h,
+            "completion_tokens": one.usage.output,
+            "reasoning_tokens": one.usage.reasoning,
+            "micro_usd": cost_of(one),
+            "partial": one.partial,
+            "estimated": one.estimated,
+        }
+        for position, one in enumerate(step.attempts)
+    ]
 
 
 def _longest_then_oldest(one: tuple[int, Row[Any]]) -> tuple[int, float, str]:

@@ -10,9 +10,8 @@ import msgspec
 from reflexarc.steps import Message
 from reflexarc.steps.errors import InputError
 from reflexarc.store.records import StepEnded
-from reflexarc.store.usage import Usage, usage_of
+from reflexarc.store.usage import Used, used_of
 from reflexarc.wire.answers import Answer, answer_from_body
-from reflexarc.wire.chat_answer import estimated_tokens
 from reflexarc.wire.converting import TurnMemory, read_ask
 from reflexarc.wire.dialect import Where
 from reflexarc.wire.dialects import dialect
@@ -33,7 +32,7 @@ class Read(msgspec.Struct, frozen=True):
     model: str
     answer: Message | None
     content: str
-    usage: Usage
+    used: Used
 
 
 def read_step(step: StepEnded, request: bytes, answer: bytes, memory: TurnMemory) -> Read | None:
@@ -50,12 +49,6 @@ def read_step(step: StepEnded, request: bytes, answer: bytes, memory: TurnMemory
         with contextlib.suppress(InputError):
             plain = plain_bytes(answer, step.content_encoding)
             turn = answer_from_body(plain, step.content_type, step.answer_dialect)
-    if step.decided_by == "system1":
-        usage = Usage(estimated_tokens(len(request)), 0, 0, True)
-    elif 200 <= step.status < 300:
-        usage = usage_of(turn, len(request), _generated_bytes(turn))
-    else:
-        usage = Usage(0, 0, 0, True)
     whole = turn if turn is not None and turn.complete and step.complete else None
     return Read(
         messages=asked.messages,
@@ -63,7 +56,7 @@ def read_step(step: StepEnded, request: bytes, answer: bytes, memory: TurnMemory
         model=asked.model[:_MAX_NAME],
         answer=Message("assistant", whole.content, whole.calls) if whole is not None else None,
         content=msgspec.json.encode(whole.as_chat()).decode() if whole is not None else "",
-        usage=usage,
+        used=used_of(step, turn, len(request), _generated_bytes(turn)),
     )
 
 

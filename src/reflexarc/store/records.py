@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from reflexarc.wire.price import Price
+from reflexarc.wire.usage import Usage
+
 Policy = Literal["full", "hashed", "none"]
 """`full` keeps texts and values; `hashed` keeps structure, names and keyed hashes of values;
 `none` keeps nothing of a step but what acting demands (the trail)."""
@@ -46,6 +49,31 @@ class Prediction(msgspec.Struct, frozen=True):
     made: int = 1
 
 
+class AttemptMade(msgspec.Struct, frozen=True):
+    """One sending of a step's request to one deployment: a model of a provider, in a service tier,
+    taken for `tier` (interactive, standard, batch).
+
+    `outcome` is `answered`, `failed`, `cut`, `client_gone`, `hedge_lost`, `repaired` or `audit`;
+    `code` says more of a failure. `first_token_ms` is None where none came. `micro_usd` is None
+    where the price is not known. `partial`: it was cut off before its usage was told;
+    `estimated`: its usage was not told, or not all of it.
+    """
+
+    provider: str
+    model: str
+    service_tier: str
+    tier: str
+    outcome: str
+    status: int
+    code: str
+    first_token_ms: float | None
+    total_ms: float
+    usage: Usage
+    micro_usd: int | None
+    partial: bool = False
+    estimated: bool = False
+
+
 class StepEnded(msgspec.Struct, frozen=True, tag=True):
     """One step came to its end. The body is the request's bytes, then the answer's.
 
@@ -53,8 +81,9 @@ class StepEnded(msgspec.Struct, frozen=True, tag=True):
     join what comes later. `tenant` is a keyed hash of the caller's key. `action`, `reason`, `tool`,
     `confidence` and `max_error` are System 1's decision as known when the answer ended (`action`
     is empty where it was not asked or has not answered yet). `timings_ms`: `total`, and where they
-    apply `before_upstream`, `upstream_head`, `decide`. Tokens are read from the answer; `price`,
-    where known, is System 2's in dollars a million tokens: of input, of cached input, of output.
+    apply `before_upstream`, `upstream_head`, `decide`. Tokens are read from the answer and cost
+    System 2's `price`, where known; with `attempts`, in the order they began, tokens and cost are
+    the sums of theirs.
     `dialect` is the request's and `answer_dialect` the answer's; `model` is what the request's URL
     names, where its body does not.
     """
@@ -82,10 +111,11 @@ class StepEnded(msgspec.Struct, frozen=True, tag=True):
     tool: str = ""
     confidence: float = 0.0
     max_error: float = 0.0
-    price: tuple[float, float, float] | None = None
+    price: Price | None = None
     dialect: str = "chat"
     answer_dialect: str = "chat"
     model: str = ""
+    attempts: list[AttemptMade] = []
 
 
 class Judged(msgspec.Struct, frozen=True, tag=True):

@@ -39,7 +39,9 @@ def retain(store: Store, oldest_s: float, max_bytes: int) -> int:
             break
     if gone:
         with store.bare() as connection:
-            connection.exec_driver_sql("PRAGMA incremental_vacuum").all()
+            freed = connection.exec_driver_sql("PRAGMA incremental_vacuum")
+            if freed.returns_rows:  # not where too little went to free a page
+                freed.all()
     return gone
 
 

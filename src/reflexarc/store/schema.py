@@ -85,7 +85,12 @@ steps = Table(
     Column("cached_tokens", Integer, nullable=False),
     Column("completion_tokens", Integer, nullable=False),
     Column("tokens_estimated", Boolean, nullable=False),
-    Column("cost_usd", _NUMBER),
+    Column("cost_usd", _NUMBER),  # cost_micro_usd in dollars
+    Column("tier", String, nullable=False, server_default=""),  # empty: no tier was chosen
+    Column("provider", String, nullable=False, server_default=""),  # empty: the route's upstream
+    Column("cache_write_tokens", Integer, nullable=False, server_default="0"),
+    Column("cost_micro_usd", Integer),
+    Column("partial", Boolean, nullable=False, server_default=false()),
     Column("total_ms", _NUMBER, nullable=False),
     Column("before_upstream_ms", _NUMBER),
     Column("upstream_head_ms", _NUMBER),
@@ -101,6 +106,31 @@ steps = Table(
     Index("steps_number", "gateway", "number"),
     Index("steps_began", "began_s"),
     Index("steps_session", "session"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("step", Integer, ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("provider", String, nullable=False),
+    Column("model", String, nullable=False),  # as the provider calls it
+    Column("service_tier", String, nullable=False),
+    Column("tier", String, nullable=False),  # interactive | standard | batch
+    Column("outcome", String, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("code", String, nullable=False),
+    Column("first_token_ms", _NUMBER),
+    Column("total_ms", _NUMBER, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("cached_tokens", Integer, nullable=False),
+    Column("cache_write_tokens", Integer, nullable=False),
+    Column("cache_write_1h_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+    Column("reasoning_tokens", Integer, nullable=False),
+    Column("micro_usd", Integer),  # null: price not known
+    Column("partial", Boolean, nullable=False),
+    Column("estimated", Boolean, nullable=False),
 )
 
 decisions = Table(
