@@ -34,11 +34,11 @@ def first_release(path: Path) -> None:
         )
     connection.execute(
         "insert into steps (session, gateway, number, request_id, at, attempt, began_s, route,"
-        " mode, record, tenant, task, model, decided_by, status, complete, request_bytes, prompt_tokens,"
-        " cached_tokens, completion_tokens, tokens_estimated, cost_usd, total_ms, action, reason,"
-        " tool, confidence, max_error, head) values ('s', 'g', 1, 'r', 1, 0, 1, '/', 'shadow',"
-        " 'full', 't', 'k', 'm', 'system2', 200, 1, 1, 1, 0, 1, 0, 0.000107, 1, '', '', '', 0, 0,"
-        " 'h')"
+        " mode, record, tenant, task, model, decided_by, status, complete, request_bytes,"
+        " prompt_tokens, cached_tokens, completion_tokens, tokens_estimated, cost_usd, total_ms,"
+        " action, reason, tool, confidence, max_error, head) values ('s', 'g', 1, 'r', 1, 0, 1,"
+        " '/', 'shadow', 'full', 't', 'k', 'm', 'system2', 200, 1, 1, 1, 0, 1, 0, 0.000107, 1,"
+        " '', '', '', 0, 0, 'h')"
     )
     connection.commit()
     connection.close()

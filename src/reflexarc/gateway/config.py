@@ -3,6 +3,7 @@
 import difflib
 import re
 import tomllib
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -15,6 +16,7 @@ from reflexarc.steps import Effect
 from reflexarc.steps.errors import ConfigError
 from reflexarc.store.records import Policy
 from reflexarc.upstream import Timeouts
+from reflexarc.wire import price
 from reflexarc.wire.dialects import NAMES
 
 Mode = Literal["off", "shadow", "managed", "live"]
@@ -48,6 +50,20 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cached: float | None = None
     cache_write: float | None = None
     cache_write_1h: float | None = None
+
+    def of_tokens(self) -> price.Price:
+        """The same in exact decimals, as they stand in the file: 0.1 is a tenth."""
+
+        def exact(value: float) -> Decimal:
+            return Decimal(repr(value))
+
+        def written(value: float | None) -> Decimal | None:
+            return None if value is None else exact(value)
+
+        return price.Price(
+            exact(self.input), exact(self.output), written(self.cached), written(self.cache_write),
+            written(self.cache_write_1h),
+        )  # fmt: skip
 
 
 class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,17 +3,15 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from decimal import Decimal
 
 import msgspec
 
-from reflexarc.gateway.config import Price, Route
+from reflexarc.gateway.config import Route
 from reflexarc.gateway.forwarding import Exchange
 from reflexarc.gateway.frames import Decided
 from reflexarc.gateway.recorder import Recorder
 from reflexarc.gateway.told import Told
 from reflexarc.store.records import Audited, DecidedBy, Judged, Prediction, StepEnded
-from reflexarc.wire.price import Price as TokenPrice
 
 _MAX_HELD = 4096
 _MAX_HELD_BYTES = 64 * 1024 * 1024
@@ -86,7 +84,7 @@ class Keeper:
             reflex=route.reflex,
             action="escalate" if reason else "",
             reason=reason,
-            price=_price(route.price),
+            price=route.price.of_tokens() if route.price is not None else None,
             dialect=exchange.client,
             answer_dialect=exchange.client if by == "system1" else exchange.upstream,
             model=exchange.model,
@@ -147,20 +145,6 @@ class _Held(msgspec.Struct):
     answer: bytes
     waits: bool
     predictions: list[Prediction] | None = None
-
-
-def _price(price: Price | None) -> TokenPrice | None:
-    if price is None:
-        return None
-
-    def written(value: float | None) -> Decimal | None:
-        """As it stands in the file: 0.1 is a tenth."""
-        return None if value is None else Decimal(repr(value))
-
-    return TokenPrice(
-        Decimal(repr(price.input)), Decimal(repr(price.output)), written(price.cached),
-        written(price.cache_write), written(price.cache_write_1h),
-    )  # fmt: skip
 
 
 def _with_decision(step: StepEnded, decided: Decided | None, reason: str) -> StepEnded:
