@@ -45,10 +45,8 @@ class Slots:
         return len(self._waiting[tier])
 
     def free(self, tier: str) -> bool:
-        """Whether `take` would not wait now."""
-        if self._busy >= (self._for_batch if tier == _YIELDS else self._most):
-            return False
-        return not any(self._waiting[before] for before in TIERS[: TIERS.index(tier) + 1])
+        """Whether `take` would not wait now. While another tier waits, all are taken."""
+        return self._busy < (self._for_batch if tier == _YIELDS else self._most)
 
     async def take(self, tier: str) -> None:
         """Takes a slot, when it is this one's turn. Cancelled while it waits, it has none. Give
@@ -63,7 +61,7 @@ class Slots:
         except asyncio.CancelledError:
             if mine.done() and not mine.cancelled():
                 self._busy -= 1  # given to one that had just left
-            else:
+            elif mine in self._waiting[tier]:  # else it was passed over before it noticed
                 self._waiting[tier].remove(mine)
             self._serve()
             raise
@@ -87,13 +85,11 @@ class Slots:
         self._serve()
 
     def _serve(self) -> None:
-        """Slots go to whoever is first, until there is none for them. Nobody overtakes."""
+        """Slots go to whoever is first. Nobody overtakes: where one still waits, none is free."""
         for tier in TIERS:
             queue = self._waiting[tier]
-            while queue and self._busy < (self._for_batch if tier == _YIELDS else self._most):
+            while queue and self.free(tier):
                 first = queue.popleft()
                 if not first.done():
                     self._busy += 1
                     first.set_result(None)
-            if queue:
-                return
