@@ -1,5 +1,7 @@
 """What is known of kinds of providers fits what the gateway can speak and send."""
 
+from pathlib import Path
+
 import anthropic
 import cerebras.cloud.sdk
 import groq
@@ -62,3 +64,14 @@ def test_a_url_is_the_one_that_the_providers_own_client_asks(
     assert {name: str(url).rstrip("/") for name, url in asked.items()} == {
         name: KINDS[name].url for name in asked
     }
+
+
+def test_the_page_for_users_says_what_is_known(kind: ProviderKind) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/providers.md").read_text("utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| `{kind.name}` |"))
+    _, url, dialects, key_header, tiers = (cell.strip() for cell in row.strip("|").split("|"))
+    assert url == (f"`{kind.url}`" if kind.url else url)
+    assert kind.url or "`" not in url
+    assert dialects == ", ".join(kind.dialects)
+    assert key_header == f"`{kind.key_header}`"
+    assert tiers == (", ".join(kind.service_tiers) or "none")
