@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import msgspec
 import pytest
 
 from reflexarc.bench.forecast import forecast
@@ -75,3 +76,16 @@ def test_every_assumption_is_named() -> None:
     text = " ".join(forecast([SESSION], set(), load_profiles()["gpu"], decision_ms=1.0).assumptions)
     for word in ("characters", "ms before it reads", "dollars in", "cached", "recorded", "tools"):
         assert word in text
+
+
+def test_energy_is_done_by_hand_and_is_none_without_a_power() -> None:
+    powered = msgspec.structs.replace(PROFILE, power_w=200.0)
+    found = forecast([SESSION], {("s", 3)}, powered, decision_ms=2.0)
+    # read are 1000, 110 and 110 tokens; with System 1 1000 and 220; 10 are written at each step
+    assert found.before.joules == pytest.approx(200 * ((1000 + 110 + 110) / 1000 + 3 * 0.1))
+    assert found.after.joules == pytest.approx(200 * ((1000 + 220) / 1000 + 2 * 0.1))
+    assert found.tasks == 1
+    assert "200 W while a request is read and written" in found.assumptions[-1]
+    silent = forecast([SESSION], set(), PROFILE, decision_ms=0.0)
+    assert (silent.before.joules, silent.after.joules) == (None, None)
+    assert "energy" not in " ".join(silent.assumptions)

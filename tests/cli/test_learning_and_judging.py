@@ -206,3 +206,26 @@ def test_without_lightgbm_learning_says_what_to_install(shop: Path, tmp_path: Pa
         assert done.returncode == 1
         assert "pip install 'reflexarc[learn]'" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_try_gives_energy_a_task_for_a_service_of_known_power_alone(
+    run: Run, shop: Path, tmp_path: Path
+) -> None:
+    figures = tmp_path / "try.json"
+    code, told, _ = run(
+        "try", shop, "--max-error", "0.1", "--profile", "jalapeno", "--json", figures
+    )
+    assert code == 0
+    assert "System 2's energy a task (simulated):" in told
+    assert "700 W while a request is read" in " ".join(told.split())
+    forecast = json.loads(figures.read_text())["learned"]["forecast"]
+    assert forecast["before"]["joules"] > forecast["after"]["joules"] > 0
+    code, told, _ = run("try", shop, "--max-error", "0.1")
+    assert code == 0
+    assert "energy" not in told
+
+
+def test_try_refuses_a_service_that_is_not_there_before_any_work(run: Run) -> None:
+    code, _, complaint = run("try", "absent.jsonl", "--profile", "tpu")
+    assert code == 2
+    assert "no profile 'tpu'" in complaint

@@ -20,8 +20,8 @@ from reflexarc.sim import load_profiles
 POLICY = ReturnsDeskSystem2()
 
 
-def judged(runs: list[TaskRun], priced: bool = False) -> ArmResult:
-    profile = load_profiles()["gpu"] if priced else None
+def judged(runs: list[TaskRun], priced: bool = False, service: str = "gpu") -> ArmResult:
+    profile = load_profiles()[service] if priced else None
     return asyncio.run(judge_arm("arm", runs, lambda _: InProcess(POLICY), MODEL, profile))
 
 
@@ -65,6 +65,32 @@ def test_only_steps_of_system2_cost_tokens() -> None:
     assert whole.usd_per_task - less.usd_per_task == pytest.approx(step_usd, rel=Decimal("1e-20"))
 
 
+def printed(report: DemoReport) -> str:
+    console = Console(width=200)
+    with console.capture() as captured:
+        print_report(report, console)
+    return captured.get()
+
+
+def test_energy_is_reported_where_a_power_is_known_and_never_else() -> None:
+    run = one_run()
+    for step in run.steps:
+        step.prompt_tokens, step.cached_tokens, step.output_tokens = 2000, 1000, 10
+    run.steps[0].acted = True
+    powered = judged([run], priced=True, service="jalapeno")
+    step_j = load_profiles()["jalapeno"].energy_j(2000, 1000, 10)
+    assert step_j is not None
+    assert powered.joules_per_task == pytest.approx(step_j * (len(run.steps) - 1))
+    silent = judged([run], priced=True)
+    assert silent.joules_per_task is None
+    learned = Learned(1, 0, len(run.steps), 0.5, 1000, 0.05, None)
+    options = DemoOptions(tasks=1, profile="jalapeno")
+    text = printed(DemoReport(options, True, learned, [powered], [], 1.0))
+    assert f"Energy a task: arm {powered.joules_per_task:,.0f} J" in text
+    assert "energy is simulated: 700 W" in text
+    assert "Energy" not in printed(DemoReport(options, True, learned, [silent], [], 1.0))
+
+
 @pytest.mark.parametrize(("errors", "n"), [(0, 1), (0, 50), (1, 1), (2, 108), (9, 40), (40, 40)])
 def test_intervals_are_those_of_clopper_and_pearson(errors: int, n: int) -> None:
     stats = pytest.importorskip("scipy.stats", reason="scipy comes with the extra [learn]")
@@ -99,10 +125,7 @@ def test_every_wrong_act_and_fault_is_printed() -> None:
         call["arguments"] = f'{{"planted":"{number}"}}'
     learned = Learned(1, 0, len(run.steps), 0.5, 1000, 0.05, None)
     report = DemoReport(DemoOptions(tasks=1), True, learned, [judged([run])], [], 1.0)
-    console = Console(width=200)
-    with console.capture() as captured:
-        print_report(report, console)
-    text = captured.get()
+    text = printed(report)
     assert '{"planted":"2"}' in text
     assert '{"planted":"3"}' in text
     assert "RR-000000: ended as something else" in text

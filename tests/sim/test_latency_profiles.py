@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reflexarc.sim import load_profiles
+from reflexarc.sim import load_profiles, profile_named
 from reflexarc.sim.profiles import (
     PUBLISHED_LATENCY_MS,
     PUBLISHED_OUTPUT_TOKENS,
@@ -60,6 +60,9 @@ def test_cached_input_is_counted_once_and_cheaper() -> None:
         ("queue_ms = -1", "queue_ms must not be negative"),
         ("queu_ms = 1", "queu_ms"),
         ("usd_per_million_input = 'cheap'", "usd_per_million_input|decimal"),
+        ("power_w = 0", "power_w must be positive"),
+        ("power_w = -700", "power_w must not be negative"),
+        ("power_w = inf", "power_w must not be negative"),
         ("= 5", "not a file of profiles"),
     ],
 )
@@ -78,3 +81,31 @@ def test_a_wrong_profile_file_is_refused_with_its_reason(
 def test_a_profile_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_profiles(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(("name", "tokens_per_s"), [("jalapeno", 700), ("jalapeno-turbo", 1500)])
+def test_jalapeno_writes_at_its_speed_and_takes_700_watts(name: str, tokens_per_s: int) -> None:
+    profile = load_profiles()[name]
+    writing_ms = profile.latency_ms(0, 0, tokens_per_s) - profile.latency_ms(0, 0, 0)
+    assert writing_ms == pytest.approx(1000)
+    assert profile.energy_j(0, 0, tokens_per_s) == pytest.approx(700)
+
+
+def test_energy_is_power_times_reading_and_writing_alone() -> None:
+    profile = msgspec.structs.replace(
+        load_profiles()["jalapeno"],
+        prefill_tokens_per_s=1000, output_tokens_per_s=100, power_w=50.0, queue_ms=9000.0,
+    )  # fmt: skip
+    assert profile.energy_j(3000, 1000, 50) == pytest.approx(50 * (2 + 0.5))
+    assert profile.energy_j(1000, 1000, 0) == 0
+    assert profile.energy_j(1000, 3000, 0) == 0
+
+
+def test_profiles_without_power_say_nothing_of_energy() -> None:
+    for name in ("gpu", "lpu"):
+        assert load_profiles()[name].energy_j(25_000, 0, 15) is None
+
+
+def test_an_unknown_profile_is_told_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="no profile 'tpu'; there are gpu, lpu, jalapeno"):
+        profile_named("tpu")

@@ -32,9 +32,8 @@ from reflexarc.steps.errors import LearnError
 
 _T = TypeVar("_T")
 OnProgress = Callable[[str, float], None]
-BASELINE_OF = "lpu"
-BASELINE_ARM = "lpu + baseline"
-REFLEXARC_ARM = "lpu + reflexarc"
+SLOW = "gpu"
+"""The service of the first arm; that of the others is chosen (`DemoOptions.profile`)."""
 START_WITHIN_S = 2.0
 """Tasks of an arm start at random within so long, so that they do not ask in step."""
 FALLBACK_MAX_ERROR = 0.10
@@ -44,7 +43,8 @@ _REAL_CONCURRENCY = 8  # a real System 2 has rate limits
 
 class DemoOptions(msgspec.Struct, frozen=True):
     """What to run. With `upstream` a real System 2 takes the place of the simulated ones; the
-    key is read from the environment variable `api_key_env`."""
+    key is read from the environment variable `api_key_env`. `profile`: the simulated service of all
+    arms but the first."""
 
     tasks: int = 40
     learn_tasks: int = 60
@@ -55,6 +55,15 @@ class DemoOptions(msgspec.Struct, frozen=True):
     upstream: str | None = None
     model: str = MODEL
     api_key_env: str = "OPENAI_API_KEY"
+    profile: str = "lpu"
+
+    @property
+    def baseline_arm(self) -> str:
+        return f"{self.profile} + baseline"
+
+    @property
+    def reflexarc_arm(self) -> str:
+        return f"{self.profile} + reflexarc"
 
 
 class Learned(msgspec.Struct, frozen=True):
@@ -160,18 +169,20 @@ class _Demo:
         self, tasks: Sequence[DeskTask], baseline: Baseline, learned: Learned
     ) -> list[ArmResult]:
         arms: list[ArmResult] = []
+        fast = self._options.profile
+        baseline_arm, reflexarc_arm = self._options.baseline_arm, self._options.reflexarc_arm
         for name, profile in (
-            ("gpu", "gpu"),
-            ("lpu", "lpu"),
-            (BASELINE_ARM, "lpu"),
-            (REFLEXARC_ARM, "lpu"),
+            (SLOW, SLOW),
+            (fast, fast),
+            (baseline_arm, fast),
+            (reflexarc_arm, fast),
         ):
             log = self._folder / f"{name.replace(' ', '_')}.log"
             with simulator(profile, self._options.time_scale, log) as upstream:
-                if name == REFLEXARC_ARM:
+                if name == reflexarc_arm:
                     with self._gateway(upstream, learned) as url:
                         runs = self._run(name, tasks, url)
-                elif name == BASELINE_ARM:
+                elif name == baseline_arm:
                     runs = self._run(name, tasks, upstream, front=baseline)
                 else:
                     runs = self._run(name, tasks, upstream)

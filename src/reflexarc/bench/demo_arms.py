@@ -51,7 +51,8 @@ class Quantiles(msgspec.Struct, frozen=True):
 
 
 class ArmResult(msgspec.Struct, frozen=True):
-    """One arm. Costs are dollars; `wrong_interval` is the exact 95% interval (Clopper and Pearson
+    """One arm. Costs are dollars; `joules_per_task` is System 2's energy, simulated, None where its
+    profile gives no power; `wrong_interval` is the exact 95% interval (Clopper and Pearson
     1934) of the share of acts that are wrong, as if acts were independent."""
 
     arm: str
@@ -75,6 +76,7 @@ class ArmResult(msgspec.Struct, frozen=True):
     wrong_acts: list[WrongAct]
     escalations: list[Escalation]
     faults: list[str]
+    joules_per_task: float | None = None
 
 
 class BaselineFront:
@@ -138,6 +140,12 @@ async def judge_arm(
             (profile.cost_usd(s.prompt_tokens, s.cached_tokens, s.output_tokens) for s in asked),
             Decimal(0),
         )
+    joules = None
+    if profile is not None and profile.power_w is not None:
+        joules = sum(
+            profile.energy_j(s.prompt_tokens, s.cached_tokens, s.output_tokens) or 0.0
+            for s in asked
+        )
     walls_s = np.array([run.wall_s for run in runs])
     return ArmResult(
         arm=arm,
@@ -161,6 +169,7 @@ async def judge_arm(
         wrong_acts=wrong_acts,
         escalations=escalations,
         faults=[f"{run.task.id}: {fault}" for run in runs for fault in run.faults],
+        joules_per_task=None if joules is None else joules / len(runs),
     )
 
 

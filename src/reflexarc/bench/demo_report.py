@@ -7,15 +7,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from reflexarc.bench.demo import (
-    BASELINE_ARM,
-    BASELINE_OF,
-    REFLEXARC_ARM,
-    START_WITHIN_S,
-    DemoReport,
-)
+from reflexarc.bench.demo import SLOW, START_WITHIN_S, DemoReport
 from reflexarc.bench.demo_arms import ArmResult, Escalation
 from reflexarc.sim import load_profiles
+from reflexarc.sim.profiles import ENERGY
 
 PUBLISHED_STEPS_PER_TASK = 20
 PUBLISHED = (  # arm, step ms, task s, dollars per 10,000 steps
@@ -48,7 +43,7 @@ def print_report(report: DemoReport, console: Console) -> None:
         )
     console.print()
     for arm in report.arms:
-        _wrong_acts(arm, console)
+        _wrong_acts(arm, console, by_kind=arm.arm == report.options.baseline_arm)
     _escalations(report.arms[-1], console)
     _how_to_go_on(report, console)
 
@@ -141,9 +136,11 @@ def _notes(report: DemoReport, console: Console) -> None:
             f"{name} {profile.usd_per_million_input}, {profile.usd_per_million_cached_input}, "
             f"{profile.usd_per_million_output}"
             for name, profile in load_profiles().items()
+            if name in (SLOW, report.options.profile)
         )
         console.print(f"Dollars per million tokens of input, cached input, output: {prices}.")
-    _baseline_apart(report.arms, console)
+    _energy(report, console)
+    _baseline_apart(report, console)
     for arm in report.arms:
         for fault in arm.faults[:5]:
             console.print(f"[bold]{arm.arm}: not verified:[/bold] {fault}", highlight=False)
@@ -152,19 +149,34 @@ def _notes(report: DemoReport, console: Console) -> None:
     console.print()
 
 
-def _baseline_apart(arms: Iterable[ArmResult], console: Console) -> None:
+def _energy(report: DemoReport, console: Console) -> None:
+    """Of the arms whose profile gives a power; the others are not mentioned."""
+    known = [arm for arm in report.arms if arm.joules_per_task is not None]
+    power_w = load_profiles()[report.options.profile].power_w if known else None
+    if power_w is None:
+        return
+    each = "; ".join(
+        f"{arm.arm} {arm.joules_per_task:,.0f} J ({arm.joules_per_task / 3600:.3g} Wh)"
+        for arm in known
+        if arm.joules_per_task is not None
+    )
+    console.print(f"Energy a task: {each}. Read it so: {ENERGY.format(power_w=power_w)}.")
+
+
+def _baseline_apart(report: DemoReport, console: Console) -> None:
     """What the plain baseline is let do that System 1 is not, and what that costs."""
-    by_name = {arm.arm: arm for arm in arms}
-    baseline, alone = by_name.get(BASELINE_ARM), by_name.get(BASELINE_OF)
+    by_name = {arm.arm: arm for arm in report.arms}
+    options = report.options
+    baseline, alone = by_name.get(options.baseline_arm), by_name.get(options.profile)
     if baseline is None or alone is None:
         return
     unverified = baseline.tasks - baseline.verified
     console.print(
-        f"{BASELINE_ARM} has no certificate: it acts on every read it has a guess for, with no "
-        "bound on its errors, and in the agent's process, without HTTP. So its times and coverage "
-        f"do not compare with {REFLEXARC_ARM}'s. {baseline.wrong} of its {baseline.acted} acts "
-        f"were wrong, and its tasks took {baseline.steps} steps where those of {BASELINE_OF} took "
-        f"{alone.steps} ({baseline.steps - alone.steps:+}): wrong reads are steps of their own. "
+        f"{options.baseline_arm} has no certificate: it acts on every read it has a guess for, "
+        "with no bound on its errors, and in the agent's process, without HTTP. So its times and coverage "
+        f"do not compare with {options.reflexarc_arm}'s. {baseline.wrong} of its {baseline.acted} "
+        f"acts were wrong, and its tasks took {baseline.steps} steps where those of "
+        f"{options.profile} took {alone.steps} ({baseline.steps - alone.steps:+}): wrong reads are steps of their own. "
         + (
             "They happened to harm no task here."
             if not unverified
@@ -183,12 +195,12 @@ def _published_table() -> Table:
     return grid
 
 
-def _wrong_acts(arm: ArmResult, console: Console) -> None:
+def _wrong_acts(arm: ArmResult, console: Console, *, by_kind: bool) -> None:
     if not arm.wrong_acts:
         if arm.acted:
             console.print(f"{arm.arm}: no wrong act in {arm.acted}.\n")
         return
-    if arm.wrong <= _LISTED_ONE_BY_ONE or arm.arm != BASELINE_ARM:
+    if arm.wrong <= _LISTED_ONE_BY_ONE or not by_kind:
         console.print(f"[bold]{arm.arm}: every wrong act ({arm.wrong} of {arm.acted})[/bold]")
         for act in arm.wrong_acts:
             _plain(console, f"  {act.task} step {act.step}: acted {act.acted}")

@@ -12,6 +12,7 @@ import msgspec
 
 from reflexarc.context.redundancy import CHARS_PER_TOKEN, turns
 from reflexarc.sim import Profile
+from reflexarc.sim.profiles import ENERGY
 from reflexarc.steps import Session
 
 StepPlace = tuple[str, int]
@@ -19,10 +20,12 @@ StepPlace = tuple[str, int]
 
 
 class Bill(msgspec.Struct, frozen=True):
-    """Waiting for models and what it costs, of all sessions together."""
+    """Waiting for models and what it costs, of all sessions together. `joules`: what System 2 takes
+    (simulated); None where its profile gives no power."""
 
     model_s: float
     usd: Decimal
+    joules: float | None = None
 
 
 class Forecast(msgspec.Struct, frozen=True):
@@ -34,6 +37,7 @@ class Forecast(msgspec.Struct, frozen=True):
     before: Bill
     after: Bill
     assumptions: tuple[str, ...]
+    tasks: int = 0
 
 
 def forecast(
@@ -66,7 +70,9 @@ def forecast(
             f"what was sent before is cached from {profile.cache_min_tokens} tokens on",
             f"a decision of System 1 takes {decision_ms:.1f} ms and is paid at every step",
             "sessions go on as they were recorded; the time of tools is left out",
+            *([ENERGY.format(power_w=profile.power_w)] if profile.power_w is not None else []),
         ),
+        tasks=len({session.task for session in everything}),
     )
 
 
@@ -78,6 +84,7 @@ def _bill(
 ) -> Bill:
     waiting_ms = 0.0
     usd = Decimal(0)
+    joules = None if profile.power_w is None else 0.0
     for session in sessions:
         sent_tokens = 0
         for turn in turns(session):
@@ -91,5 +98,8 @@ def _bill(
                 cached_tokens = 0
             waiting_ms += profile.latency_ms(prompt_tokens, cached_tokens, output_tokens)
             usd += profile.cost_usd(prompt_tokens, cached_tokens, output_tokens)
+            energy_j = profile.energy_j(prompt_tokens, cached_tokens, output_tokens)
+            if joules is not None and energy_j is not None:
+                joules += energy_j
             sent_tokens = prompt_tokens
-    return Bill(waiting_ms / 1e3, usd)
+    return Bill(waiting_ms / 1e3, usd, joules)

@@ -8,11 +8,12 @@ from urllib.parse import urlsplit
 
 import click
 
-from reflexarc.bench.demo import DemoOptions, run_demo
+from reflexarc.bench.demo import SLOW, DemoOptions, run_demo
 from reflexarc.bench.demo_report import print_report
 from reflexarc.bench.desk.world import MODEL
 from reflexarc.cli.tables import Share, json_option, out, progress, write_json
 from reflexarc.reflex.learning import LEAST_ERROR
+from reflexarc.sim import profile_named
 from reflexarc.steps.errors import ConfigError
 
 _QUICK_TASKS = 10
@@ -49,6 +50,12 @@ _QUICK_TASKS = 10
     type=click.FloatRange(0, 100),
     help="Multiplies the simulated waits; 0 measures no latency, only behaviour.",
 )
+@click.option(
+    "--profile",
+    default="lpu",
+    show_default=True,
+    help="Simulated service of all arms but the first: one of those of `reflexarc sim`.",
+)
 @click.option("--quick", is_flag=True, help=f"{_QUICK_TASKS} new tasks instead of 40.")
 @click.option("--upstream", default=None, help="A real System 2: base URL ending in /v1.")
 @click.option("--model", default=None, help="With --upstream: the model to ask.")
@@ -66,6 +73,7 @@ def command(
     max_error: float,
     tool_time_ms: float,
     time_scale: float,
+    profile: str,
     quick: bool,
     upstream: str | None,
     model: str | None,
@@ -73,7 +81,7 @@ def command(
     json_path: str | None,
 ) -> None:
     """Learn a returns desk from recorded tasks, then run new tasks on four arms and compare:
-    a GPU and an LPU service (simulated), the latter with a plain baseline and with reflexarc.
+    a GPU and a fast service (simulated), the latter with a plain baseline and with reflexarc.
 
     Takes about a minute, 3 at most. Nothing is sent anywhere unless --upstream says so.
     """
@@ -83,6 +91,9 @@ def command(
         )
     if (upstream is None) != (model is None):
         raise ConfigError("--upstream and --model go together: give both or neither")
+    if profile == SLOW:
+        raise ConfigError(f"--profile {profile}: that is the first arm's; name another service")
+    profile_named(profile)
     options = DemoOptions(
         tasks=_QUICK_TASKS if quick else tasks,
         learn_tasks=learn_tasks,
@@ -93,6 +104,7 @@ def command(
         upstream=upstream,
         model=model or MODEL,
         api_key_env=api_key_env,
+        profile=profile,
     )
     # A polite kill goes the way of Ctrl-C, so that the child processes are stopped then, too.
     signal.signal(signal.SIGTERM, _interrupt)

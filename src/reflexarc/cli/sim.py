@@ -9,7 +9,7 @@ import click
 import uvicorn
 
 from reflexarc.bench.desk import ReturnsDeskSystem2
-from reflexarc.sim import Policy, RecordedPolicy, SimulatedSystem2, load_profiles
+from reflexarc.sim import Policy, RecordedPolicy, SimulatedSystem2, profile_named
 from reflexarc.steps.errors import ConfigError
 from reflexarc.traces import read_sessions
 
@@ -18,7 +18,12 @@ _SCRIPTED = {"returns_desk": ReturnsDeskSystem2}
 
 
 @click.command(name="sim")
-@click.option("--profile", default="gpu", show_default=True, help="Latency profile: gpu or lpu.")
+@click.option(
+    "--profile",
+    default="gpu",
+    show_default=True,
+    help="Latency profile: gpu, lpu, jalapeno, jalapeno-turbo, or one of --profiles.",
+)
 @click.option("--port", default=9100, show_default=True, type=click.IntRange(0, 65535))
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option(
@@ -56,11 +61,9 @@ def command(
 
     Its answers are scripted or recorded; its latency follows the profile. Port 0 takes a free one.
     """
-    known = load_profiles(profiles)
-    if profile not in known:
-        raise ConfigError(f"there is no profile {profile!r}; there are {', '.join(known)}")
+    service = profile_named(profile, profiles)
     chosen = _policy(policy, salt)
-    app = SimulatedSystem2(chosen, known[profile], time_scale=time_scale, model=model)
+    app = SimulatedSystem2(chosen, service, time_scale=time_scale, model=model)
     try:
         listener = socket.create_server((host, port), backlog=1024)
     except OSError as error:

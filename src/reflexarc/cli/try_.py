@@ -18,7 +18,7 @@ from reflexarc.cli.tables import (
     write_json,
 )
 from reflexarc.reflex import Evaluation
-from reflexarc.sim import load_profiles
+from reflexarc.sim import profile_named
 from reflexarc.steps import Effect
 
 _EXAMPLE_CHARS = 160
@@ -31,6 +31,12 @@ _ID_CHARS = 40
 @confidence_option
 @click.option("--seed", default=1, show_default=True, help="Another seed, another held-out part.")
 @effect_option
+@click.option(
+    "--profile",
+    default="gpu",
+    show_default=True,
+    help="Service of the forecast: one of those of `reflexarc sim`.",
+)
 @json_option
 def command(
     files: tuple[str, ...],
@@ -38,17 +44,19 @@ def command(
     confidence: float,
     seed: int,
     effects: tuple[tuple[str, Effect], ...],
+    profile: str,
     json_path: str | None,
 ) -> None:
     """Learn from a part of the tasks, judge on the rest, and say what that means.
 
     Needs no configuration and no network, and keeps nothing.
     """
+    service = profile_named(profile)
     recording = read(files)
     with progress() as moved:
         trial = run_trial(
             recording.sessions,
-            profile=load_profiles()["gpu"],
+            profile=service,
             seed=seed,
             max_error=max_error,
             confidence=confidence,
@@ -217,6 +225,13 @@ def _show_forecast(console: Console, learned: Learned) -> None:
         f"({_saved(seconds, before.model_s)}); tokens: ${before.usd:.4f} without, "
         f"${after.usd:.4f} with it ({_saved(float(dollars), float(before.usd))})."
     )
+    if before.joules is not None and after.joules is not None and forecast.tasks:
+        watt_hours = (before.joules / forecast.tasks / 3600, after.joules / forecast.tasks / 3600)
+        console.print(
+            f"System 2's energy a task (simulated): {watt_hours[0]:.3g} Wh without, "
+            f"{watt_hours[1]:.3g} Wh with it "
+            f"({_saved(before.joules - after.joules, before.joules)})."
+        )
     console.print("Assumed: " + "; ".join(forecast.assumptions) + ".", style="dim")
 
 

@@ -8,4 +8,5 @@ from reflexarc.sim.policy import UnknownConversationError as UnknownConversation
 from reflexarc.sim.prefix import PrefixCache as PrefixCache
 from reflexarc.sim.profiles import Profile as Profile
 from reflexarc.sim.profiles import load_profiles as load_profiles
+from reflexarc.sim.profiles import profile_named as profile_named
 from reflexarc.sim.server import SimulatedSystem2 as SimulatedSystem2

@@ -1,5 +1,6 @@
 """Latency and price profiles of the simulated System 2, read from `profiles.toml`."""
 
+import math
 import tomllib
 from decimal import Decimal
 from importlib import resources
@@ -14,8 +15,10 @@ PUBLISHED_OUTPUT_TOKENS = 15
 PUBLISHED_LATENCY_MS = {"gpu": 1440.0, "lpu": 580.0}
 
 
-class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One service. Times in ms, rates in tokens a second, prices in dollars a million tokens."""
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One service. Times in ms, rates in tokens a second, prices in dollars a million tokens.
+    `power_w`: what its device takes while it works, in watts; None: not known, and nothing is said
+    of energy."""
 
     description: str
     network_ms: float
@@ -28,6 +31,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     usd_per_million_input: Decimal
     usd_per_million_cached_input: Decimal
     usd_per_million_output: Decimal
+    power_w: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("prefill_tokens_per_s", "output_tokens_per_s", "cache_block_tokens"):
@@ -35,8 +39,10 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if not isinstance(value, str) and value < 0:
+            if isinstance(value, int | float | Decimal) and not 0 <= value < math.inf:
                 raise ValueError(f"{name} must not be negative, not {value}")
+        if self.power_w == 0:
+            raise ValueError("power_w must be positive; leave it out where it is not known")
 
     def first_token_ms(self, prompt_tokens: int, cached_tokens: int) -> float:
         """Until the first output token begins: network, queue, prefill of what is not cached."""
@@ -48,6 +54,15 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         writing_ms = output_tokens / self.output_tokens_per_s * 1e3
         return self.first_token_ms(prompt_tokens, cached_tokens) + writing_ms
 
+    def energy_j(self, prompt_tokens: int, cached_tokens: int, output_tokens: int) -> float | None:
+        """Of a whole answer, in joules: power times the time in which it reads what is not cached
+        and writes. Not divided among requests that the device serves at once, and nothing for
+        network, queue or an idle device. None where the power is not known."""
+        if self.power_w is None:
+            return None
+        reading_s = max(0, prompt_tokens - cached_tokens) / self.prefill_tokens_per_s
+        return self.power_w * (reading_s + output_tokens / self.output_tokens_per_s)
+
     def cost_usd(self, prompt_tokens: int, cached_tokens: int, output_tokens: int) -> Decimal:
         """Each token counted once: cached input, other input, output."""
         return (
@@ -55,6 +70,21 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             + cached_tokens * self.usd_per_million_cached_input
             + output_tokens * self.usd_per_million_output
         ) / 1_000_000
+
+
+ENERGY = (
+    "energy is simulated: {power_w:g} W while a request is read and written, not divided among "
+    "requests served at once; nothing for network, queue, idle devices or System 1"
+)
+"""How figures of energy are to be read; to be filled in with the profile's power."""
+
+
+def profile_named(name: str, path: Path | None = None) -> Profile:
+    """One of them. Raises `ConfigError` that names the others."""
+    known = load_profiles(path)
+    if name not in known:
+        raise ConfigError(f"there is no profile {name!r}; there are {', '.join(known)}")
+    return known[name]
 
 
 def load_profiles(path: Path | None = None) -> dict[str, Profile]:
