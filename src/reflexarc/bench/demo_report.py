@@ -173,10 +173,11 @@ def _baseline_apart(report: DemoReport, console: Console) -> None:
     unverified = baseline.tasks - baseline.verified
     console.print(
         f"{options.baseline_arm} has no certificate: it acts on every read it has a guess for, "
-        "with no bound on its errors, and in the agent's process, without HTTP. So its times and coverage "
-        f"do not compare with {options.reflexarc_arm}'s. {baseline.wrong} of its {baseline.acted} "
-        f"acts were wrong, and its tasks took {baseline.steps} steps where those of "
-        f"{options.profile} took {alone.steps} ({baseline.steps - alone.steps:+}): wrong reads are steps of their own. "
+        "with no bound on its errors, and in the agent's process, without HTTP. So its times and "
+        f"coverage do not compare with {options.reflexarc_arm}'s. {baseline.wrong} of its "
+        f"{baseline.acted} acts were wrong, and its tasks took {baseline.steps} steps where those "
+        f"of {options.profile} took {alone.steps} ({baseline.steps - alone.steps:+}): wrong reads "
+        "are steps of their own. "
         + (
             "They happened to harm no task here."
             if not unverified
