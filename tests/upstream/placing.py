@@ -23,6 +23,8 @@ class Load:
         speeds: dict[str, FIRST_MS],
         targets: Targets = TARGETS,
         max_parallel: int = 10_000,
+        gaps: dict[str, FIRST_MS] | None = None,
+        tokens: int = 1,
         seed: int = 5,
     ) -> None:
         self.standings = {
@@ -34,8 +36,9 @@ class Load:
         self.most_busy = Counter[str]()
         self._costs, self._speeds, self._targets = costs, speeds, targets
         self._max_parallel = max_parallel
+        self._gaps, self._tokens = gaps or {}, tokens
         self._draw = random.Random(seed)
-        self._due: list[tuple[float, int, str, float]] = []
+        self._due: list[tuple[float, int, str, float, bool]] = []
 
     def run(self, until_s: float, a_second: float) -> None:
         """Requests arrive at this rate, at random times."""
@@ -70,14 +73,22 @@ class Load:
         standing.circuit.begin(self.now_s)
         standing.measures.began(number, self.now_s, 500)
         first_ms = self._speeds[name](self.now_s, self._draw)
-        heapq.heappush(self._due, (self.now_s + first_ms / 1_000, number, name, first_ms))
+        heapq.heappush(self._due, (self.now_s + first_ms / 1_000, number, name, first_ms, False))
 
     def _settle(self) -> None:
         while self._due and self._due[0][0] <= self.now_s:
-            at_s, number, name, first_ms = heapq.heappop(self._due)
+            at_s, number, name, took_ms, over = heapq.heappop(self._due)
+            measures = self.standings[name].measures
+            if not over:
+                measures.heard(number)
+                measures.first_token(500, 0.0, took_ms, at_s)
+                # Of one token where nobody asked for gaps: it is over at once.
+                gap_ms = self._gaps[name](at_s, self._draw) if name in self._gaps else 0.0
+                end_s = at_s + gap_ms * (self._tokens - 1) / 1_000
+                heapq.heappush(self._due, (end_s, number, name, gap_ms, True))
+                continue
             self.busy[name] -= 1
-            standing = self.standings[name]
-            standing.measures.heard(number)
-            standing.measures.first_token(500, 0.0, first_ms, at_s)
-            standing.measures.outcome(True, at_s)
-            standing.circuit.succeeded(at_s)
+            if name in self._gaps:
+                measures.gap(took_ms, at_s)
+            measures.outcome(True, at_s)
+            self.standings[name].circuit.succeeded(at_s)

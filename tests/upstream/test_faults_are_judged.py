@@ -94,8 +94,9 @@ def test_what_the_request_itself_is_refused_for_is_told_to_the_client(
     assert verdict(kind, status, body) == "answer"
 
 
-def test_a_failed_call_of_a_tool_may_do_better_asked_again() -> None:
-    body = chat("Failed to call a function.", code="tool_use_failed", failed_generation="<f")
+@pytest.mark.parametrize("code", ["tool_use_failed", "json_validate_failed"])
+def test_what_the_model_wrote_wrongly_may_do_better_asked_again(code: str) -> None:
+    body = chat("Failed to call a function.", code=code, failed_generation="<f")
     assert verdict("groq", 400, body) == "again"
 
 

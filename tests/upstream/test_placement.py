@@ -119,8 +119,9 @@ def test_a_deployment_that_was_slow_is_tried_again_by_one_request_at_a_time() ->
     assert first(later_s) == ("cheap", "unknown")
     was_slow.measures.began(1, later_s)
     assert first(later_s + 0.1) == ("dear", "unknown")
-    was_slow.measures.heard(1)
-    assert first(later_s + 0.2) == ("cheap", "unknown")
+    was_slow.measures.heard(1)  # and nothing more is known: its tokens may be slow
+    assert first(later_s + 29) == ("dear", "unknown")
+    assert first(later_s + 30) == ("cheap", "unknown")
 
 
 def test_a_deployment_that_failed_is_tried_again_by_one_request_at_a_time() -> None:
@@ -131,10 +132,10 @@ def test_a_deployment_that_failed_is_tried_again_by_one_request_at_a_time() -> N
         assert placed(candidates, standings, targets, NOW, 0.0)[1].why == "failing"
         found = placed(candidates, standings, targets, NOW + 500, 0.0)
         assert found[0].candidate.name == "cheap"
-        failed.measures.began(1, NOW + 500)
+    failed.measures.began(1, NOW + 500)
+    for targets in (Targets(), None):
         found = placed(candidates, standings, targets, NOW + 500, 0.0)
         assert [one.why for one in found][1] == "failing"
-        failed.measures.heard(1)
 
 
 def test_a_new_deployment_that_hangs_is_left_before_anything_is_measured() -> None:
@@ -220,3 +221,23 @@ def test_where_all_are_slow_the_nearest_to_the_target_is_asked() -> None:
     load = Load({"a": 10, "b": 50}, {"a": steady(5_000), "b": steady(1_500)})
     load.run(600, 2)
     assert load.share("b", 100, 600) > 0.9
+
+
+def test_a_deployment_whose_tokens_turn_slow_is_left_and_tried_by_few() -> None:
+    """Answers of 200 tokens: what a trial tells of gaps comes long after its first token."""
+
+    def gap_ms(now_s: float, draw: random.Random) -> float:
+        return (90 if 300 <= now_s < 900 else 10) * draw.lognormvariate(0, 0.1)
+
+    load = Load(
+        {"cheap": 10, "dear": 50},
+        {"cheap": steady(300), "dear": steady(300)},
+        gaps={"cheap": gap_ms},
+        tokens=200,
+    )
+    load.run(300, 5)
+    assert load.share("cheap", 60, 300) == 1
+    load.run(900, 5)
+    assert load.count("cheap", 340, 900) <= 15
+    load.run(2_000, 5)
+    assert load.share("cheap", 1_700, 2_000) == 1

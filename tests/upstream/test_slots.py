@@ -149,6 +149,26 @@ async def test_a_slot_is_given_back_once() -> None:
         slots.give("batch")
 
 
+async def test_batch_starves_while_others_are_in_a_hurry_and_drains_after_them() -> None:
+    """Four slots, a hundred batch requests, and interactive ones that keep four slots busy."""
+    slots, log = Slots(4), list[str]()
+    batch = [waits(slots, "batch", log, "batch") for _ in range(100)]
+    await turn()
+    assert log == ["batch"] * 3
+    hurried = [waits(slots, "interactive", log, "hurried") for _ in range(200)]
+    await turn()
+    log.clear()
+    for _ in range(200 - 1):  # the first found the slot that batch left free
+        slots.give("interactive")
+        await turn()
+    assert log == ["hurried"] * 199
+    for _ in range(97 + 4):
+        slots.give("interactive")
+        await turn()
+    assert log[199:] == ["batch"] * 97
+    await asyncio.gather(*batch, *hurried)
+
+
 _STEPS = st.lists(
     st.tuples(
         st.sampled_from(["take", "take", "run", "run", "give", "give", "cancel", "resize"]),

@@ -42,7 +42,8 @@ _UNKNOWN_MODEL = frozenset(
 _BUSY = frozenset({"rate_limit_exceeded", "capacity_exceeded", "rate_limit_error"})
 _names_model = re.compile(r"\b(?:models?|deployments?)\b", re.IGNORECASE)
 _no_credit = re.compile(r"\bcredit balance is too low\b", re.IGNORECASE)
-_tool_use_failed = "tool_use_failed"
+# What the model wrote was no call, or no JSON: it may write better.
+_AGAIN = frozenset({"tool_use_failed", "json_validate_failed"})
 
 
 def verdict(kind: str, status: int, body: bytes) -> Verdict:
@@ -55,7 +56,7 @@ def verdict(kind: str, status: int, body: bytes) -> Verdict:
     fault = fault_of(kind, status, body)
     told = _words(body)
     words = told or frozenset[str]()
-    if _tool_use_failed in words:
+    if words & _AGAIN:
         return "again"
     if fault.kind in _ELSEWHERE or words & (_UNKNOWN_MODEL | _BUSY):
         return "elsewhere"

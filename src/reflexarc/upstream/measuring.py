@@ -19,6 +19,8 @@ CLASS_FEW = 4.9
 """A class with fewer samples than these (five, a little faded) is told by all together."""
 MAX_WAITING = 10_000
 """Attempts whose first token is waited for; past so many the oldest are forgotten."""
+TRIAL_S = 30.0
+"""For so long an attempt that began may still tell what it was tried for, at its end."""
 _LOOKED_AT = 64
 _OK, _BAD = 0, 1
 
@@ -33,6 +35,7 @@ class Measures:
         self._gaps = Fading()
         self._outcomes = Fading(buckets=2, far=0, far_alone=0)
         self._waiting: dict[int, tuple[float, int | None]] = {}
+        self._began_s = -math.inf
 
     def began(
         self,
@@ -45,6 +48,7 @@ class Measures:
         is compared with its like alone."""
         known = None if prompt_tokens is None else _class_of(prompt_tokens, cached_share)
         self._waiting[number] = (now_s, known)
+        self._began_s = now_s
         if len(self._waiting) > MAX_WAITING:
             del self._waiting[next(iter(self._waiting))]
 
@@ -56,6 +60,10 @@ class Measures:
     def waiting(self) -> int:
         """Attempts that wait for their first token."""
         return len(self._waiting)
+
+    def trying(self, now_s: float) -> bool:
+        """Whether an attempt is on its way, or began so lately that it may be."""
+        return bool(self._waiting) or now_s < self._began_s + TRIAL_S
 
     def late(self, over_ms: float, now_s: float) -> int:
         """Of those, the ones that wait for longer than this; counted to 64."""

@@ -121,7 +121,7 @@ def _judge(
         if first_ms is None and measures.late(targets.first_token_ms, now_s) >= LATE:
             return judged("slow", 1.0)
     # What is known no longer is tried again, by one at a time where it was bad.
-    if measures.waiting:
+    if measures.trying(now_s):
         was_first_ms, was_gap_ms, was_faults = measures.remembered(TAIL, size, cached)
         if faults is None and was_faults is not None and was_faults > FAILING:
             return judged("failing", was_faults)
