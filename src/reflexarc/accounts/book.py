@@ -18,7 +18,7 @@ from sqlalchemy.dialects.sqlite import insert
 from reflexarc.accounts import owners, sums
 from reflexarc.accounts.budgets import Budget, renewal, usd, window, windows
 from reflexarc.accounts.charge import Charge, Reservation
-from reflexarc.accounts.database import Database, charges, reservations, tallies
+from reflexarc.accounts.database import Database, charges, once, reservations, tallies
 from reflexarc.accounts.database import owners as owners_table
 from reflexarc.accounts.keys import VirtualKey
 from reflexarc.accounts.sums import Standing
@@ -29,10 +29,10 @@ FORGOTTEN_AFTER_S = 8 * 86_400.0
 """No request lasts longer; a reservation that does was lost."""
 
 # Built once: building them costs more than running them.
-_RESERVE = insert(reservations)
-_REGISTER = insert(owners_table).on_conflict_do_nothing()
+_RESERVE = once(insert(reservations))
+_REGISTER = once(insert(owners_table).on_conflict_do_nothing())
 _FORGET = delete(reservations).where(reservations.c.id == bindparam("gone"))
-_CHARGE = insert(charges).on_conflict_do_nothing()
+_CHARGE = once(insert(charges).on_conflict_do_nothing())
 
 
 class Book:

@@ -25,6 +25,7 @@ class Admission(msgspec.Struct):
     tier: str
     entered: Pass | None = None
     reservation: Reservation | None = None
+    over: bool = False
 
 
 class Desk:
@@ -127,7 +128,8 @@ class Desk:
         reservation = None
         if admission is not None:
             self._leave(admission, tokens)
-            reservation = admission.reservation
+            reservation = None if admission.over else admission.reservation
+            admission.over = True
         kept = [
             msgspec.structs.replace(one, session=session_hash(self._state_secret, one.session))
             for one in charges

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from reflexarc.accounts.budgets import Budget, renewal, window, windows
 from reflexarc.accounts.charge import Charge
-from reflexarc.accounts.database import reservations, tallies
+from reflexarc.accounts.database import once, reservations, tallies
 from reflexarc.accounts.keys import VirtualKey
 
 # Built once: building them costs more than running them.
@@ -27,12 +27,14 @@ _RESERVED_IN = {
     "tier": _RESERVED.where(reservations.c.tier == bindparam("part")),
 }
 _ADDED = insert(tallies)
-_TALLY = _ADDED.on_conflict_do_update(
-    index_elements=[tallies.c.key, tallies.c.scope, tallies.c.window],
-    set_={
-        "micro_usd": tallies.c.micro_usd + _ADDED.excluded.micro_usd,
-        "last_s": func.max(tallies.c.last_s, _ADDED.excluded.last_s),
-    },
+_TALLY = once(
+    _ADDED.on_conflict_do_update(
+        index_elements=[tallies.c.key, tallies.c.scope, tallies.c.window],
+        set_={
+            "micro_usd": tallies.c.micro_usd + _ADDED.excluded.micro_usd,
+            "last_s": func.max(tallies.c.last_s, _ADDED.excluded.last_s),
+        },
+    )
 )
 
 
