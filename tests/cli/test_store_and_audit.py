@@ -12,6 +12,8 @@ from reflexarc.lifecycle.purging import held_by
 from reflexarc.reflex import Reflex
 from reflexarc.steps import decision_items
 from reflexarc.store.place import secret
+from reflexarc.store.queued import Queue
+from reflexarc.store.queued_entries import Entry
 from reflexarc.store.recording import Recording
 from reflexarc.store.records import TrailEntry
 from reflexarc.traces import read_sessions
@@ -131,6 +133,20 @@ def test_purging_by_tenant_and_by_day(shop: Recording, run: Run) -> None:
     assert left() == 39
     assert run("store", "purge", "--before", "2027-01-15T08:00:10Z", "--yes")[0] == 0
     assert left() == 30
+    shop.close()
+
+
+def test_a_purge_reaches_requests_that_wait_in_the_batch_queue(
+    shop: Recording, run: Run, state_dir: Path
+) -> None:
+    queue = Queue.open(state_dir / "queue.db", lambda: BEGAN_S)
+    for tenant, body in (("other", b"whatever"), ("t1", b"still wanted")):
+        queue.put(Entry(tenant, tenant, "", "/agent", "/v1/messages", (), body))
+    assert run("store", "purge", "--tenant", "other", "--yes")[0] == 0
+    assert queue.of("other", "other") is None
+    assert queue.of("t1", "t1") is not None
+    assert b"whatever" not in (state_dir / "queue.db").read_bytes()
+    queue.close()
     shop.close()
 
 

@@ -18,6 +18,7 @@ from reflexarc.steps.errors import ConfigError, ReflexarcError, StoreError
 from reflexarc.store.kept import forget_kept
 from reflexarc.store.place import DATABASE, secret, state_dir
 from reflexarc.store.purging import Conditions, doomed, empty, remove
+from reflexarc.store.queued import forget_queued
 from reflexarc.store.reading import kept_sessions, stats
 from reflexarc.store.store import Store, said
 from reflexarc.store.tenants import tenants_of
@@ -177,10 +178,10 @@ def purge_command(
             click.confirm(f"Remove {count} for good?", abort=True)
         gone = remove(store, wanted, key_of_hashes, _who(), time.time)
         emptied = empty(store, gone.values)
-        if session is None:
-            forget_kept(state_dir(state), gone.values, tenants, before)
-        else:  # of a tenant's other sessions nothing goes
-            forget_kept(state_dir(state), gone.values)
+        # Of a tenant's other sessions nothing goes where one was named.
+        whose, older = (tenants, before) if session is None else ((), None)
+        forget_kept(state_dir(state), gone.values, whose, older)
+        forget_queued(state_dir(state), gone.values, whose, older, unix_time=time.time)
         relearned = artifacts_after(store, gone, time.time())
     _say(gone.sessions, gone.steps, relearned, emptied.fault, False, as_json)
     faults = [emptied.fault] if emptied.fault else []

@@ -19,6 +19,7 @@ ReflexarcError
 │   ├── BudgetError         a budget does not cover it                402
 │   ├── RateLimitError      too many, too fast, too many at once      429
 │   └── BookError           what is spent cannot be written down      503
+├── QueueFullError          the batch queue holds all it may          429
 └── UpstreamError           System 2 could not be asked               502
     ├── UpstreamUnreachableError                                      502
     └── UpstreamTimeoutError                                          504
@@ -152,6 +153,17 @@ class RateLimitError(AccountError):
 class BookError(AccountError):
     code = "book_unusable"
     status = 503
+
+
+class QueueFullError(ReflexarcError):
+    """`retry_after_s`: in how many seconds there may be room; an estimate."""
+
+    code = "queue_full"
+    status = 429
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class UpstreamError(ReflexarcError):

@@ -125,7 +125,7 @@ class KeptAnswers:
             meant = bool(tenants) or before_s is not None
             meant = meant and (not tenants or tenant in tenants)
             meant = meant and (before_s is None or created_s < before_s)
-            if meant or _holds(items, needles) or _holds(body, needles):
+            if meant or holds(items, needles) or holds(body, needles):
                 doomed.append((tenant, identity))
         for tenant, identity in doomed:
             self.delete(tenant, identity)
@@ -145,7 +145,7 @@ class KeptAnswers:
             raise StoreError(f"{self._path} cannot be used: {error}") from error
 
 
-def _holds(text: bytes, values: Collection[bytes]) -> bool:
+def holds(text: bytes, values: Collection[bytes]) -> bool:
     """In whatever spelling a client wrote it (`\\u00fc` is a letter like any), in the items' own
     texts and in texts within these: arguments and results often are JSON themselves."""
     if not values or not text:
