@@ -1,5 +1,6 @@
 """`reflexarc serve`: the gateway on a port of this machine."""
 
+import os
 import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -25,6 +26,7 @@ from reflexarc.gateway.serving import listen, serve
 from reflexarc.gateway.state import Registered
 from reflexarc.gateway.tls import listening
 from reflexarc.steps.errors import ConfigError
+from reflexarc.store.place import state_dir
 from reflexarc.upstream.embedded import MODEL, Embedded
 
 _LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -178,7 +180,7 @@ def _embedded(config: GatewayConfig) -> AbstractContextManager[Embedded | None]:
     if all(route.upstream != EMBEDDED for route in config.route):
         return nullcontext()
     hidden = [route.api_key_env for route in config.route if route.api_key_env]
-    return Embedded(hidden_variables=hidden)
+    return Embedded(hidden_variables=hidden, state_directory=state_dir(config.state, os.environ))
 
 
 def _check_files(config: GatewayConfig) -> None:

@@ -24,7 +24,9 @@ _HOP_BY_HOP = frozenset(
 # The transport writes these itself; `expect` is answered by this side's server.
 _REQUEST_OWN = _HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 # Meant for this gateway, nobody else's business.
-_OURS = frozenset({b"x-reflexarc", b"x-reflexarc-session", b"x-reflexarc-task"})
+_OURS = frozenset(
+    {b"x-reflexarc", b"x-reflexarc-session", b"x-reflexarc-task", b"x-reflexarc-tenant"}
+)
 KEY_NAMES = (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
 """Headers that a client's key may come in; of several the first of these counts."""
 _KEYS = frozenset(KEY_NAMES)

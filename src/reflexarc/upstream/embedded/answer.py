@@ -10,6 +10,8 @@ from reflexarc.wire.sse import data_event
 
 MODEL = "smollm2-135m-plumbing"
 ENGINE_HEADER = "x-reflexarc-engine"
+COUNT_PATH = "/chat/completions/input_tokens"
+"""Under the base URL, where llama.cpp's own server counts a request's tokens too."""
 ENGINE_LABEL = "embedded; plumbing-grade"
 
 
@@ -136,6 +138,11 @@ class Chunks:
         if self._include_usage:
             event["usage"] = usage
         return data_event(msgspec.json.encode(event))
+
+
+def counted(tokens: int) -> bytes:
+    """The body of a count of a request's tokens."""
+    return msgspec.json.encode({"object": "response.input_tokens", "input_tokens": tokens})
 
 
 def models(created_s: int) -> bytes:

@@ -13,6 +13,8 @@ from reflexarc.steps import Message, ToolSpec
 MAX_WORDS_CHARS = 240
 """Of a long message the end counts: there people say what they want."""
 
+_MAX_NAME_CHARS = 160
+
 Score = Callable[[int, str, str], Awaitable[float]]
 """Natural log-probability of the second text right after the first, which is in the frame of this
 number."""
@@ -61,6 +63,8 @@ def _dialogue(name: str, description: str) -> str:
 
 
 FRAMES: tuple[Callable[[str, str], str], ...] = (_function, _typical, _dialogue)
+OPENINGS = tuple(frame("\0", "\0").partition("\0")[0] for frame in FRAMES)
+"""What each frame begins with, whatever the tool: nobody's words."""
 
 
 def request_words(messages: Sequence[Message]) -> str:
@@ -110,7 +114,8 @@ def spoken(name: str) -> str:
     broken = "".join(
         f" {c}" if c.isupper() and i and name[i - 1].islower() else c for i, c in enumerate(name)
     )
-    return " ".join("".join(c if c.isalnum() else " " for c in broken).split()).lower() or name
+    words = " ".join("".join(c if c.isalnum() else " " for c in broken).split()).lower()
+    return (words or name)[:_MAX_NAME_CHARS]
 
 
 def described(tool: ToolSpec) -> str:

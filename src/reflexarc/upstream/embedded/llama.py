@@ -1,5 +1,6 @@
 """The HTTP API of a llama.cpp server, as far as the embedded engine needs it."""
 
+import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
@@ -10,10 +11,8 @@ from reflexarc.steps.errors import InputError, UpstreamError
 from reflexarc.upstream.embedded.constrain import PROBE_OPENING, exactly, probe_schema
 from reflexarc.wire.sse import SseParser
 
-CHAT_SLOT = 0
-"""Conversations use this slot, whose cache holds the last one's prefix. Others score."""
-
 _PROBE_TOKENS = 8
+_ATTEMPTS = 3
 
 
 class ContextTooLongError(InputError):
@@ -45,6 +44,8 @@ class Piece(msgspec.Struct, frozen=True):
 
 class _Timings(msgspec.Struct, frozen=True):
     cache_n: int = 0
+    draft_n: int = 0
+    draft_n_accepted: int = 0
 
 
 class _Probability(msgspec.Struct, frozen=True):
@@ -55,10 +56,15 @@ class _Scored(msgspec.Struct, frozen=True):
     content: str
     tokens_predicted: int = 0
     completion_probabilities: list[_Probability] = []
+    timings: _Timings = _Timings()
 
 
 class _Tokens(msgspec.Struct, frozen=True):
     tokens: list[int]
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    n_saved: int = 0
 
 
 class _Detail(msgspec.Struct, frozen=True):
@@ -71,21 +77,36 @@ class _Refusal(msgspec.Struct, frozen=True):
 
 
 class Llama:
-    """`base` is the server's address. Requests run one after the other: there is one thread."""
+    """`base` is the server's address. Requests of one slot run one after the other. A connection
+    that is dropped before a byte of the answer came is tried again: llama.cpp does that to one that
+    it kept."""
 
     def __init__(self, base: str, key: str, session: aiohttp.ClientSession) -> None:
         self._base = base
         self._headers = {"authorization": f"Bearer {key}"}
         self._session = session
 
-    async def tokens(self, text: str) -> list[int]:
-        """A text within a prompt, as the model's tokenizer cuts it."""
-        body = {"content": text, "add_special": False}
+    async def tokens(self, text: str, *, whole: bool = False) -> list[int]:
+        """A text within a prompt, or a `whole` prompt, as the model's tokenizer cuts it."""
+        body = {"content": text, "add_special": whole}
         async with self._asked(body, "/tokenize") as response:
             return msgspec.json.decode(await _body(response), type=_Tokens).tokens
 
     async def score(self, slot: int, prompt: str, words: Sequence[int]) -> float:
         """Natural log-probability of these tokens right after `prompt`."""
+        scored = await self._scored(slot, prompt, words)
+        if not scored.timings.draft_n:
+            return _sum(scored)
+        # Of a token that was drafted and accepted llama.cpp tells no probability, but 1. It drafts
+        # nothing where one token is asked for.
+        before = await self.tokens(prompt, whole=True)
+        total = 0.0
+        for word in words:
+            total += _sum(await self._scored(slot, before, [word]))
+            before.append(word)
+        return total
+
+    async def _scored(self, slot: int, prompt: str | list[int], words: Sequence[int]) -> _Scored:
         body = {
             "prompt": prompt,
             "n_predict": len(words),
@@ -98,17 +119,39 @@ class Llama:
             scored = msgspec.json.decode(await _body(response), type=_Scored)
         if scored.tokens_predicted != len(words):
             raise UpstreamError("the engine did not write the words that it was held to")
-        # A character of several tokens is told as its last one: the same ones for every prompt.
-        return sum(token.logprob for token in scored.completion_probabilities)
+        return scored
 
-    async def can_follow(self, schema: Mapping[str, Any]) -> bool:
+    async def keep_only(self, slot: int, text: str) -> None:
+        """Of what the slot holds no more stays than what `text` begins with."""
+        body = {"prompt": text, "n_predict": 0, "id_slot": slot, "cache_prompt": True}
+        async with self._asked(body) as response:
+            await _body(response)
+
+    async def save(self, slot: int, filename: str) -> int:
+        """Writes what the slot holds into that file of the directory for it; its tokens. Raises
+        `UpstreamError`."""
+        body = {"filename": filename}
+        async with self._asked(body, f"/slots/{slot}?action=save") as response:
+            return msgspec.json.decode(await _body(response), type=_Moved).n_saved
+
+    async def restore(self, slot: int, filename: str) -> None:
+        """Raises `UpstreamError` where the file is none or does not fit. One that was cut off
+        ends the process: it has to be looked at before."""
+        async with self._asked({"filename": filename}, f"/slots/{slot}?action=restore") as response:
+            await _body(response)
+
+    async def erase(self, slot: int) -> None:
+        async with self._asked({}, f"/slots/{slot}?action=erase") as response:
+            await _body(response)
+
+    async def can_follow(self, slot: int, schema: Mapping[str, Any]) -> bool:
         """Whether the schema can be made a grammar."""
         body = {
             "prompt": "Reply:",
             "n_predict": _PROBE_TOKENS,
             "temperature": 0,
             "json_schema": probe_schema(schema),
-            "id_slot": CHAT_SLOT + 1,
+            "id_slot": slot,
         }
         async with self._asked(body) as response:
             if response.status == 400:
@@ -118,6 +161,7 @@ class Llama:
 
     async def write(
         self,
+        slot: int,
         prompt: str,
         max_tokens: int,
         sampling: Mapping[str, float],
@@ -129,7 +173,7 @@ class Llama:
             "prompt": prompt,
             "n_predict": max_tokens,
             "stop": list(stop),
-            "id_slot": CHAT_SLOT,
+            "id_slot": slot,
             "cache_prompt": True,
             "stream": True,
             **sampling,
@@ -148,9 +192,26 @@ class Llama:
                         return
         raise UpstreamError("the engine broke off inside its answer")
 
-    def _asked(self, body: Mapping[str, Any], path: str = "/completion") -> Any:
-        data = msgspec.json.encode(body)
-        return self._session.post(f"{self._base}{path}", data=data, headers=self._headers)
+    @contextlib.asynccontextmanager
+    async def _asked(
+        self, body: Mapping[str, Any], path: str = "/completion"
+    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        async with await self._sent(path, msgspec.json.encode(body)) as response:
+            yield response
+
+    async def _sent(self, path: str, data: bytes) -> aiohttp.ClientResponse:
+        for _ in range(_ATTEMPTS - 1):
+            with contextlib.suppress(aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                return await self._post(path, data)
+        return await self._post(path, data)
+
+    async def _post(self, path: str, data: bytes) -> aiohttp.ClientResponse:
+        return await self._session.post(f"{self._base}{path}", data=data, headers=self._headers)
+
+
+def _sum(scored: _Scored) -> float:
+    # A character of several tokens is told as its last one: the same ones for every prompt.
+    return sum(token.logprob for token in scored.completion_probabilities)
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:

@@ -61,12 +61,14 @@ class _Given(msgspec.Struct):
     functions: Any = None
     function_call: Any = None
     web_search_options: Any = None
+    prompt_cache_key: str | None = None
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
     """What is left of a request. `choice`: `auto` (a tool or an answer in words), `none`, or
     `required` (one of `tools`, which a named choice leaves alone with one). `answer_schema`: JSON
-    schema that an answer in words must fit. `sampling`: fields as llama.cpp names them."""
+    schema that an answer in words must fit. `sampling`: fields as llama.cpp names them.
+    `cache_key`: a name of the session, empty where it has none."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...]
@@ -78,6 +80,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     stop: tuple[str, ...]
     sampling: dict[str, float]
     answer_schema: dict[str, Any] | None
+    cache_key: str = ""
 
 
 def read_request(body: bytes) -> ChatRequest:
@@ -114,6 +117,7 @@ def read_request(body: bytes) -> ChatRequest:
         stop=_stops(given.stop),
         sampling=_sampling(given),
         answer_schema=_answer_schema(given.response_format),
+        cache_key=given.prompt_cache_key or "",
     )
 
 

@@ -5,6 +5,7 @@ none, requests are answered here: 503 with `retry-after`. A thread does all that
 touches the gateway's event loop.
 """
 
+import contextlib
 import http.client
 import logging
 import os
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -22,6 +24,8 @@ import msgspec
 from reflexarc.steps.errors import ConfigError
 from reflexarc.upstream.embedded.answer import ENGINE_HEADER, ENGINE_LABEL
 from reflexarc.upstream.embedded.installed import model_path
+from reflexarc.upstream.embedded.options import EngineOptions, Setup
+from reflexarc.upstream.embedded.saved import DIRECTORY
 from reflexarc.wire.errors import error_body
 
 _log = logging.getLogger("reflexarc.embedded")
@@ -33,7 +37,8 @@ State = Literal["starting", "up", "restarting", "off"]
 class EmbeddedLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`start_s`: time to load the model. Every `look_s` it is asked for its health; without an
     answer within `hang_s` it is replaced. Pauses before a restart double from `first_pause_s` to
-    `longest_pause_s`, and begin anew after `healthy_after_s` of running."""
+    `longest_pause_s`, and begin anew after `healthy_after_s` of running. At the end it has
+    `stop_s` to save what its slots hold."""
 
     start_s: float = 60.0
     look_s: float = 1.0
@@ -41,15 +46,21 @@ class EmbeddedLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first_pause_s: float = 0.1
     longest_pause_s: float = 30.0
     healthy_after_s: float = 30.0
+    stop_s: float = 10.0
 
 
 class Embedded:
-    """`start`, then `close`; or use it in `with`. `base_url` is known from the beginning."""
+    """`start`, then `close`; or use it in `with`. `base_url` is known from the beginning.
+
+    `state_directory` is the gateway's: in a directory of its own there the engine saves what its
+    slots hold. None: it saves nothing."""
 
     def __init__(
         self,
         limits: EmbeddedLimits | None = None,
         *,
+        options: EngineOptions | None = None,
+        state_directory: Path | None = None,
         hidden_variables: Sequence[str] = (),
         clock_s: Callable[[], float] = time.monotonic,
         command: Sequence[str] = (sys.executable, "-m", _PROCESS),
@@ -62,6 +73,10 @@ class Embedded:
         self._hidden_variables = frozenset(hidden_variables)
         self._clock_s = clock_s
         self._command = command
+        self._setup = Setup(
+            options=options or EngineOptions(),
+            directory=None if state_directory is None else str(state_directory / DIRECTORY),
+        )
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self._listener.setblocking(False)
         self._process: subprocess.Popen[bytes] | None = None
@@ -104,11 +119,11 @@ class Embedded:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the process and the address."""
+        """Ends the process, which saves its states first, and the address."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._end()
+        self._end(within_s=self._limits.stop_s if self.state == "up" else 0.0)
         self.state = "off"
         self._listener.close()
 
@@ -152,7 +167,7 @@ class Embedded:
         environment = {k: v for k, v in os.environ.items() if k not in self._hidden_variables}
         try:
             process = subprocess.Popen(
-                [*self._command, str(self._listener.fileno())],
+                [*self._command, str(self._listener.fileno()), _encoded(self._setup)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=[self._listener.fileno()],
@@ -171,13 +186,17 @@ class Embedded:
         self.state = "up"
         return True
 
-    def _end(self) -> None:
+    def _end(self, within_s: float = 0.0) -> None:
+        """At once, or after it ended by itself within that time."""
         process, self._process = self._process, None
         if process is None:
             return
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 stream.close()
+        if within_s:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(within_s)
         process.kill()
         process.wait()
 
@@ -211,6 +230,10 @@ class Embedded:
                     pass
             except OSError:
                 return
+
+
+def _encoded(setup: Setup) -> str:
+    return msgspec.json.encode(setup).decode()
 
 
 def _unavailable() -> bytes:
