@@ -322,6 +322,23 @@ def test_a_purge_takes_every_byte_of_it(opened: Opened, tmp_path: Path) -> None:
     assert forget_queued(tmp_path / "none", ["x"], unix_time=Clock()) == 0
 
 
+def test_a_reader_that_stays_keeps_a_purge_from_being_proven(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reflexarc.store.queued_file.BUSY_MS", 50)
+    queue = opened()
+    queue.put(entry("a", "x", body=b"of tenant a"))
+    reader = sqlite3.connect(tmp_path / "state" / "queue.db", isolation_level=None)
+    reader.execute("begin")
+    reader.execute("select count(*) from entries").fetchone()
+    with pytest.raises(StoreError, match="the rows are gone, but another process"):
+        queue.forget([], ["a"])
+    reader.execute("rollback")
+    reader.close()
+    assert queue.of("x", "a") is None
+    assert queue.forget([], ["a"]) == 0
+
+
 def test_a_file_of_another_release_or_none_at_all_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "queue.db"
     with sqlite3.connect(path) as connection:

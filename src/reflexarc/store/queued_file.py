@@ -31,7 +31,7 @@ from reflexarc.store.place import make_private
 from reflexarc.store.queued_entries import Entry, headers_of, headers_text
 from reflexarc.store.store import said
 
-_BUSY_MS = 5000
+BUSY_MS = 5000
 _VERSION = 1
 _SECONDS: Float[float] = Float()
 
@@ -126,11 +126,17 @@ class QueueFile:
             raise StoreError(f"{self.path} cannot be used: {said(error)}") from error
 
     def empty(self, *, vacuum: bool) -> None:
-        """Leaves no byte of what was deleted in the file or its log."""
+        """Leaves no byte of what was deleted in the file or its log; `StoreError` where another
+        process reads on and so keeps the log."""
         with self._told(), self._engine.connect() as connection:
             if vacuum:
                 connection.exec_driver_sql("VACUUM")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()
+            kept: Any = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+        if kept[0]:
+            raise StoreError(
+                f"{self.path}: the rows are gone, but another process still reads it, so its log "
+                "holds them yet; purge again when that is over"
+            )
 
     def close(self) -> None:
         self._engine.dispose()
@@ -167,7 +173,7 @@ def entry_of(row: Row[Any]) -> Entry:
 def _set_up(connection: sqlite3.Connection, _: Any) -> None:
     connection.isolation_level = None  # transactions are begun here, not by the driver
     for pragma in (
-        f"busy_timeout = {_BUSY_MS}", "journal_mode = WAL", "synchronous = FULL",
+        f"busy_timeout = {BUSY_MS}", "journal_mode = WAL", "synchronous = FULL",
         "secure_delete = ON", "temp_store = MEMORY",
     ):  # fmt: skip
         connection.execute(f"PRAGMA {pragma}")
