@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "off": ("off", "Stop System 1 from acting, at once: everywhere, one tool, or one reflex."),
     "on": ("on", "Take back what off did."),
     "replay-test": ("replay_test", "May System 1 act between the turns of a model that thinks?"),
+    "keys": ("keys", "Virtual keys: who may ask for what, for how much; what was spent."),
     "store": ("store", "What gateways recorded: how much there is, taking it out, removing it."),
     "audit": ("audit", "The audit trail: whether it is whole, and what it says."),
     "reflex": ("reflex_", "What a reflex holds and what it may do; promote, demote, roll back."),
