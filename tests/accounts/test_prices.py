@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from reflexarc.accounts.prices import Price, Prices
 from reflexarc.steps.errors import ConfigError
+from reflexarc.wire.price import MAX_MICRO_USD
 from reflexarc.wire.usage import (
     Usage,
     usage_from_chat,
@@ -129,6 +130,11 @@ def test_a_long_prompt_is_charged_whole_at_its_own_price() -> None:
 def test_parts_that_are_larger_than_their_whole_cost_no_more_than_it() -> None:
     assert SONNET.micro_usd(Usage(10, 0, cache_read=50, cache_write=70)) == 3
     assert SONNET.micro_usd(Usage(-5, -7, cache_read=-1)) == 0
+
+
+def test_an_upstream_that_tells_nonsense_costs_what_can_still_be_written_down() -> None:
+    dear = Price(Decimal(1_000_000), Decimal(1_000_000))
+    assert dear.micro_usd(Usage(2**53 - 1, 2**53 - 1)) == MAX_MICRO_USD
 
 
 tokens = st.integers(0, 10_000_000)

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from reflexarc.accounts.book import FORGOTTEN_AFTER_S, OWNERS, Book, Reservation, Standing
-from reflexarc.accounts.budgets import budget_from
+from reflexarc.accounts.budgets import MAX_MICRO_USD, budget_from
 from reflexarc.accounts.database import FILE, VERSION, reservations
 from reflexarc.accounts.keys import VirtualKey
 from reflexarc.accounts.spending import Filter, spending
-from reflexarc.steps.errors import BookError, BudgetError, StoreError, StoreVersionError
+from reflexarc.steps.errors import BudgetError, StoreError, StoreVersionError
 from reflexarc.wire.usage import Usage
 from tests.accounts.booking import DAY, NOON, Clock, book, charge, key
 
@@ -103,11 +104,24 @@ def test_a_charge_counts_once_whoever_brings_it_how_often(tmp_path: Path) -> Non
 def test_a_settlement_stands_whole_or_not_at_all(tmp_path: Path) -> None:
     one, of = book(tmp_path), key("1usd")
     made = one.reserve(of, "s1", "standard", 100)
-    broken = charge(1, gateway=None)
-    with pytest.raises(BookError):
+    broken = charge(1, number=None)
+    with pytest.raises(IntegrityError):
         one.settle(made, [charge(70), broken])
     assert (one.reserved(), one.spent(of.id, of.budgets[0])) == (100, 0)
     assert spending(one.database, ()) == []
+    one.close()
+
+
+def test_nonsense_that_others_told_of_is_written_down_as_far_as_it_can_be(tmp_path: Path) -> None:
+    one = book(tmp_path)
+    one.settle(None, [
+        charge(2**70, model="\ud800" + "x" * 500, usage=Usage(2**62, -5), request_id="\x00"),
+        charge(-3),
+    ])  # fmt: skip
+    first, other = spending(one.database, ("model",))
+    assert (first.micro_usd, first.input, first.output) == (MAX_MICRO_USD, 10**12, 0)
+    assert first.group == {"model": "?" + "x" * 199}
+    assert other.micro_usd == 0
     one.close()
 
 

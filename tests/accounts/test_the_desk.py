@@ -274,6 +274,21 @@ async def test_a_book_that_cannot_be_written_refuses_budgets_and_passes_others(
     await desk.admit(key("1usd"), micro_usd=10)
 
 
+async def test_a_charge_that_is_none_is_dropped_and_takes_no_other_with_it(
+    desk: Desk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    of = key("1usd")
+    admission = await desk.admit(of, micro_usd=10)
+    await asyncio.gather(
+        desk.settle(None, [charge(1)]),
+        desk.settle(admission, [charge(2, number=None)]),
+        desk.settle(None, [charge(4)]),
+    )
+    assert (reserved(tmp_path), spent(tmp_path, of)) == (0, 5)
+    assert (desk.counts.dropped, desk.counts.waiting) == (1, 0)
+    assert "cannot be written" in caplog.text
+
+
 async def test_a_locked_book_is_waited_for_by_nobody_for_long(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

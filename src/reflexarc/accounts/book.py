@@ -35,6 +35,9 @@ _FORGET = delete(reservations).where(reservations.c.id == bindparam("gone"))
 _CHARGE = once(insert(charges).on_conflict_do_nothing())
 
 
+Settlement = tuple[Reservation | None, Sequence[Charge]]
+
+
 class Book:
     """Raises `BookError` where the file cannot be used just then."""
 
@@ -94,12 +97,19 @@ class Book:
 
     def settle(self, reservation: Reservation | None, made: Sequence[Charge]) -> None:
         """The reservation goes and the charges stand, both or neither. What was settled before is
-        not settled again: a charge counts once, whoever brings it how often."""
+        not settled again: a charge counts once, whoever brings it how often. Raises `BookError`
+        where it may be tried again, SQLAlchemy's errors where a charge is none."""
+        self.settle_all([(reservation, made)])
+
+    def settle_all(self, settlements: Sequence[Settlement]) -> None:
+        """Several at once, all or none."""
         with self.database.writing() as connection:
-            if reservation is not None and reservation.id:
-                connection.execute(_FORGET, {"gone": reservation.id})
-            added = [one for one in made if connection.execute(_CHARGE, _row(one)).rowcount]
-            sums.add(connection, added)
+            for reservation, made in settlements:
+                if reservation is not None and reservation.id:
+                    connection.execute(_FORGET, {"gone": reservation.id})
+                fitting = [one.fitting() for one in made]
+                added = [one for one in fitting if connection.execute(_CHARGE, _row(one)).rowcount]
+                sums.add(connection, added)
 
     def release(self, reservation: Reservation) -> None:
         """Nothing was asked of anyone."""

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from reflexarc.accounts.budgets import MAX_MICRO_USD
 from reflexarc.wire.usage import Usage
 
 
@@ -34,6 +35,25 @@ class Charge(msgspec.Struct, frozen=True):
     partial: bool
     estimated: bool
     attempt: int = 0
+
+    def fitting(self) -> "Charge":
+        """As it can be written: what others told of, names and numbers, may be anything."""
+        texts = {
+            name: value.encode("utf-8", "replace").decode()[:_MAX_TEXT]
+            for name, value in ((one, getattr(self, one)) for one in _TEXTS)
+        }
+        counts = [min(max(0, getattr(self.usage, n)), _MAX_TOKENS) for n in _COUNTS]
+        micro_usd = None if self.micro_usd is None else min(max(0, self.micro_usd), MAX_MICRO_USD)
+        return msgspec.structs.replace(self, usage=Usage(*counts), micro_usd=micro_usd, **texts)
+
+
+_TEXTS = (
+    "request_id", "gateway", "key", "tenant", "session", "tier", "route", "provider", "model",
+    "service_tier", "outcome",
+)  # fmt: skip
+_COUNTS = Usage.__struct_fields__
+_MAX_TEXT = 200
+_MAX_TOKENS = 10**12
 
 
 class Reservation(msgspec.Struct, frozen=True):

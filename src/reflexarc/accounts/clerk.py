@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from reflexarc.accounts.book import Book
+from reflexarc.accounts.book import Book, Settlement
 from reflexarc.accounts.charge import Charge, Reservation
 from reflexarc.accounts.keyring import Keyring
 from reflexarc.accounts.keys import VirtualKey
@@ -19,6 +19,8 @@ from reflexarc.steps.errors import BookError, ConfigError, StoreError
 
 _log = logging.getLogger("reflexarc.accounts")
 _RETAIN_EVERY_S = 3600.0
+_TOGETHER = 64
+"""Settlements in one transaction, at most."""
 
 
 class Counts(msgspec.Struct):
@@ -34,21 +36,20 @@ class Counts(msgspec.Struct):
 
 class _Job:
     """`run` gives what `future`, which belongs to `loop`, waits for. `undo` takes a result back
-    that nobody waits for any more."""
+    that nobody waits for any more. With a `settlement` that is the job, and `run` does nothing."""
 
     def __init__(
         self,
         run: Callable[[], Any],
         loop: asyncio.AbstractEventLoop,
         undo: Callable[[Any], None] | None = None,
+        settlement: Settlement | None = None,
     ) -> None:
         self.run = run
+        self.settlement = settlement
         self.loop = loop
         self.undo = undo
         self.future: asyncio.Future[Any] = loop.create_future()
-
-
-_Owed = tuple[Reservation | None, Sequence[Charge]]
 
 
 class Clerk:
@@ -78,7 +79,7 @@ class Clerk:
         self._keys: dict[str, VirtualKey] | None = None
         # What follows is the thread's alone.
         self._book: Book | None = None
-        self._owed: deque[_Owed] = deque()
+        self._owed: deque[Settlement] = deque()
         self._version = -1
         self._looked_s = float("-inf")
         self._retain_s = float("-inf")
@@ -113,13 +114,18 @@ class Clerk:
         )
 
     async def settle(self, reservation: Reservation | None, charges: Sequence[Charge]) -> None:
-        await self._ask(lambda: self._do_settle(reservation, charges))
+        await self._ask(lambda: None, settlement=(reservation, charges))
 
-    async def _ask(self, run: Callable[[], Any], undo: Callable[[Any], None] | None = None) -> Any:
+    async def _ask(
+        self,
+        run: Callable[[], Any],
+        undo: Callable[[Any], None] | None = None,
+        settlement: Settlement | None = None,
+    ) -> Any:
         """Handed over before anything is waited for."""
         if self._thread is None:
             raise BookError("the accounts of this gateway are closed: it is stopping")
-        job = _Job(run, asyncio.get_running_loop(), undo)
+        job = _Job(run, asyncio.get_running_loop(), undo, settlement)
         self._jobs.put(job)
         return await job.future
 
@@ -132,7 +138,10 @@ class Clerk:
                 continue
             if job is None:
                 break
-            self._answer(job)
+            if job.settlement is None:
+                self._answer(job)
+            elif not self._settle_in_turn(job):
+                break
             if self._clock_s() - self._looked_s >= self._tick_s:
                 self._tick()
         self._again_s = float("-inf")
@@ -141,6 +150,26 @@ class Clerk:
             _log.error("%d settlements could not be written at the end", len(self._owed))
         if self._book is not None:
             self._book.close()
+
+    def _settle_in_turn(self, first: _Job) -> bool:
+        """Writes settlements that wait in a row in one transaction, then does the job that comes
+        after them. False where that is the end."""
+        together = [first]
+        after: _Job | None = None
+        ended = False
+        while len(together) < _TOGETHER:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None or job.settlement is None:
+                after, ended = job, job is None
+                break
+            together.append(job)
+        self._do_settle_all([job.settlement for job in together if job.settlement is not None])
+        for job in (*together, *([after] if after is not None else [])):
+            self._answer(job)
+        return not ended
 
     def _answer(self, job: _Job) -> None:
         result: Any = None
@@ -219,26 +248,36 @@ class Clerk:
             self._do_look()
 
     def _do_settle(self, reservation: Reservation | None, charges: Sequence[Charge]) -> None:
+        self._do_settle_all([(reservation, charges)])
+
+    def _do_settle_all(self, settlements: Sequence[Settlement]) -> None:
         self._do_pay()
         if self._owed:
-            self._owe(reservation, charges)
+            for one in settlements:
+                self._owe(one)
             return
         try:
-            self._do_book().settle(reservation, charges)
+            self._do_book().settle_all(settlements)
         except BookError as error:
             self._failed(error)
-            self._owe(reservation, charges)
+            for one in settlements:
+                self._owe(one)
+        except Exception:  # one of them is wrong, and must not take the others with it
+            for one in settlements:
+                self._owe(one)
+            self._do_pay()
 
-    def _owe(self, reservation: Reservation | None, charges: Sequence[Charge]) -> None:
-        if self.counts.waiting + len(charges) > self._max_waiting:
+    def _owe(self, settlement: Settlement) -> None:
+        count = len(settlement[1])
+        if self.counts.waiting + count > self._max_waiting:
             # Its reservation stays: the money is spent, whether or not it can be written down.
-            self.counts.dropped += len(charges)
+            self.counts.dropped += count
             return
-        self.counts.waiting += len(charges)
-        self._owed.append((reservation, charges))
+        self.counts.waiting += count
+        self._owed.append(settlement)
 
     def _do_pay(self) -> None:
-        """Writes what waits, as far as the book lets it."""
+        """Writes what waits, one by one, as far as the book lets it."""
         while self._owed:
             reservation, charges = self._owed[0]
             try:
@@ -246,6 +285,12 @@ class Clerk:
             except BookError as error:
                 self._failed(error)
                 return
+            except Exception:  # it would never be written, and those behind it neither
+                _log.exception("accounts: a charge that cannot be written was dropped")
+                self.counts.dropped += len(charges)
+                self.counts.waiting -= len(charges)
+                self._owed[0] = (reservation, ())
+                continue
             self._owed.popleft()
             self.counts.waiting -= len(charges)
 

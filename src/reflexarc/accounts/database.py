@@ -30,7 +30,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, ProgrammingError
 from sqlalchemy.pool import StaticPool
 
 from reflexarc.steps.errors import BookError, StoreError, StoreVersionError
@@ -175,6 +175,8 @@ class Database:
             except BaseException:
                 self._roll_back()
                 raise
+        except (DataError, IntegrityError, ProgrammingError):
+            raise  # what was to be written is wrong, not the book
         except (DatabaseError, StoreError, OSError) as error:
             raise BookError(
                 f"{self.path} cannot be used now: {_said(error)}; look at the disk and at its "

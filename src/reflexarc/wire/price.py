@@ -10,6 +10,11 @@ from reflexarc.wire.usage import Usage
 _EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
+MAX_MICRO_USD = 2**53 - 1
+"""Nine thousand million dollars. An upstream that tells of more tokens than that tells nonsense,
+and databases, JSON and sums must still hold it."""
+
+
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Dollars a million tokens, which is micro-dollars a token.
 
@@ -50,7 +55,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def micro_usd(self, usage: Usage) -> int:
         """Each token counted once, rounded once, half up. Never negative: parts that are larger
-        than their whole count as the whole."""
+        than their whole count as the whole. At most `MAX_MICRO_USD`."""
         whole = max(0, usage.input)
         if self.long is not None and self.long_from is not None and whole > self.long_from:
             return self.long.micro_usd(usage)
@@ -66,7 +71,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             (max(0, usage.output), self.output),
         ):
             total = _EXACT.fma(Decimal(tokens), price, total)
-        return int(total.to_integral_value(ROUND_HALF_UP, _EXACT))
+        return min(MAX_MICRO_USD, int(total.to_integral_value(ROUND_HALF_UP, _EXACT)))
 
     def most_micro_usd(self, prompt_tokens: int, output_tokens: int) -> int:
         """The most that a prompt of so many tokens with an answer of at most so many can cost,
