@@ -15,7 +15,8 @@ import pytest
 import uvicorn
 
 from reflexarc.gateway.app import Gateway
-from reflexarc.gateway.config import GatewayConfig, Limits, Route, checked
+from reflexarc.gateway.config import GatewayConfig, Limits, Route
+from reflexarc.gateway.config_reading import checked
 from reflexarc.gateway.serving import listen, server_config
 from reflexarc.gateway.system1 import System1Limits
 from reflexarc.reflex import learn
@@ -229,6 +230,7 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         max_consecutive_acts: int = 20,
         grace_s: float = 10.0,
         routes: tuple[Route, ...] = (),
+        pool: dict[str, Any] | None = None,
         **route: Any,
     ) -> Running:
         route = {"upstream": upstream.url, "deadline_ms": 2000.0, "audit": 0.0, **route}
@@ -243,6 +245,7 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
             max_consecutive_acts=max_consecutive_acts,
             grace_s=grace_s,
             state=os.environ["REFLEXARC_STATE"],
+            **(pool or {}),
         )
         gateway = Gateway(
             checked(config, "test"),

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from reflexarc.gateway.config import GatewayConfig, load_config
+from reflexarc.gateway.config import GatewayConfig
+from reflexarc.gateway.config_reading import load_config
 from reflexarc.steps.errors import ConfigError
 from reflexarc.wire.usage import Usage
 

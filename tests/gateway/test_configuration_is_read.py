@@ -1,5 +1,6 @@
 """`reflexarc.toml`: what is unknown is refused, with its line and the nearest key."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,15 @@ from reflexarc.gateway.config import (
     Route,
     StoreLimits,
     Tls,
-    load_config,
 )
+from reflexarc.gateway.config_pool import (
+    AccountsConfig,
+    ProviderConfig,
+    QueueConfig,
+    Served,
+    TierConfig,
+)
+from reflexarc.gateway.config_reading import load_config
 from reflexarc.gateway.system1 import System1Limits
 from reflexarc.steps.errors import ConfigError
 from reflexarc.upstream import Timeouts
@@ -158,7 +166,31 @@ def test_the_documented_file_shows_every_key_with_its_default(tmp_path: Path) ->
             StoreLimits,
             Lifecycle,
             Tls,
+            AccountsConfig,
+            QueueConfig,
         )
         for name in kind.__struct_fields__
     }
-    assert keys == known - {"route", "limits", "timeouts", "system1", "store", "lifecycle", "tls"}
+    sections = {"route", "limits", "timeouts", "system1", "store", "lifecycle", "tls"}
+    pool = {"provider", "model", "alias", "tier", "accounts", "queue"}
+    # `# tier` and `prices` have no value that stands for their default.
+    assert keys - {"# tier"} == known - sections - pool - {"prices"}
+
+
+def test_the_documented_providers_and_models_can_be_meant(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "configuration.md"
+    shown = page.read_text().split("```toml\n")[2].split("```")[0]
+    config = _read(tmp_path, shown)
+    assert [one.provider for one in config.model["coder"].of("standard")] == ["groq", "here"]
+    assert config.tier == GatewayConfig(route=()).tier
+    keys = {
+        key.strip().lstrip("{ ").strip()
+        for line in shown.splitlines()
+        for key in re.findall(r"(?:^|[{,])\s*([a-z_0-9]+)\s*=", line.split("#")[0])
+    }
+    known = {
+        name
+        for kind in (ProviderConfig, TierConfig, Served, Timeouts)
+        for name in kind.__struct_fields__
+    }
+    assert known - keys == {"key_file", "price"}

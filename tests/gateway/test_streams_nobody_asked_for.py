@@ -9,7 +9,8 @@ import pytest
 
 from reflexarc.gateway.converted import Converter
 from reflexarc.gateway.copying import Copy
-from reflexarc.gateway.forwarding import Exchange, Forwarder
+from reflexarc.gateway.exchange import Exchange
+from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.steps.errors import UpstreamError
 from reflexarc.upstream import Answer
 from reflexarc.wire.converting import Conversion

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("explain", "Why System 1 decided as it did at one step, and what would change it."),
     "stream": ("stream", "A cold start: learn from the past alone, be judged on what comes next."),
     "serve": ("serve", "Put System 1 in front of an LLM: the gateway."),
+    "config": ("config", "Check a gateway's configuration, or show what it comes to."),
     "report": (
         "report",
         "What System 1 would have done beside what System 2 did: the shadow report.",

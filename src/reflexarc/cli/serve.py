@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -18,10 +19,8 @@ from reflexarc.gateway.config import (
     GatewayConfig,
     Mode,
     Route,
-    checked,
-    load_config,
-    with_embedded,
 )
+from reflexarc.gateway.config_reading import checked, load_config, uses_embedded, with_embedded
 from reflexarc.gateway.serving import listen, serve
 from reflexarc.gateway.state import Registered
 from reflexarc.gateway.tls import listening
@@ -147,11 +146,31 @@ def command(
     checked(config, "command line" if config_path is None else str(config_path))
     _check_files(config)
     with _embedded(config) as engine:
-        _serve(config if engine is None else with_embedded(config, engine.base_url), engine)
+
+        def again() -> GatewayConfig:
+            """The file as it is by now. Raises `ConfigError`."""
+            assert config_path is not None
+            return _ready(load_config(config_path), engine)
+
+        read = None if config_path is None else again
+        _serve(_ready(config, engine), engine, read)
     click.echo("stopped")
 
 
-def _serve(config: GatewayConfig, engine: Embedded | None) -> None:
+def _ready(config: GatewayConfig, engine: Embedded | None) -> GatewayConfig:
+    _check_files(config)
+    if engine is not None:
+        return with_embedded(config, engine.base_url)
+    if uses_embedded(config):
+        raise ConfigError("the embedded engine is not running: it takes a restart")
+    return config
+
+
+def _serve(
+    config: GatewayConfig,
+    engine: Embedded | None,
+    read: Callable[[], GatewayConfig] | None,
+) -> None:
     tls = listening(config.tls)
     scheme = "http" if tls is None else "https"
     gateway = Gateway(config)
@@ -172,14 +191,16 @@ def _serve(config: GatewayConfig, engine: Embedded | None) -> None:
             listener,
             lambda: _say(gateway, base, engine),
             None if tls is None else tls.context,
+            read,
         )
 
 
 def _embedded(config: GatewayConfig) -> AbstractContextManager[Embedded | None]:
     """The engine, where a route asks for it. It starts with the block, and ends with it."""
-    if all(route.upstream != EMBEDDED for route in config.route):
+    if not uses_embedded(config):
         return nullcontext()
     hidden = [route.api_key_env for route in config.route if route.api_key_env]
+    hidden += [one.key_env for one in config.provider.values() if one.key_env]
     return Embedded(hidden_variables=hidden, state_directory=state_dir(config.state, os.environ))
 
 
@@ -216,10 +237,13 @@ def _say(gateway: Gateway, base: str, engine: Embedded | None) -> None:
         bound = f", error at most {route.max_error:g}" if route.mode in ACTING_MODES else ""
         is_local = engine is not None and route.upstream == engine.base_url
         upstream = f"{MODEL}, run here" if is_local else route.upstream
+        if route.pooled:
+            names = route.models or tuple(config.model)
+            upstream = f"models {', '.join(names)}"
         click.echo(f"  {base}{route.path} -> {upstream}  [{route.mode}{bound}] {reflex}")
     if engine is not None:
         click.echo(f"  {MODEL} is PLUMBING-GRADE: what it says is not to be relied on")
-    if config.host not in _LOCAL:
+    if config.host not in _LOCAL and config.accounts.keys != "required":
         click.echo("  anyone who reaches this address can use it: nothing here asks for a key")
     if gateway.state.directory is not None:
         policies = ", ".join(dict.fromkeys(route.record for route in config.route))

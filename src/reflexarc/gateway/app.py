@@ -35,9 +35,9 @@ from reflexarc.gateway.chains import Chains
 from reflexarc.gateway.cold import cold_routes
 from reflexarc.gateway.config import ACTING_MODES, GatewayConfig
 from reflexarc.gateway.continuing import Continuing
+from reflexarc.gateway.converted import retry_headers
 from reflexarc.gateway.doors import ASKS, Door, Doors
 from reflexarc.gateway.exchanging import Exchanging
-from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.frames import Observed
 from reflexarc.gateway.heads import Head, check_headers, closing
 from reflexarc.gateway.keeping import Keeper
@@ -52,12 +52,11 @@ from reflexarc.gateway.standings import StandingDesk
 from reflexarc.gateway.state import Tested, open_state
 from reflexarc.gateway.switch import Switch
 from reflexarc.gateway.system1 import System1
+from reflexarc.gateway.system2 import System2
 from reflexarc.gateway.tenancy import key_in_header
 from reflexarc.gateway.tls import upstream_context
-from reflexarc.gateway.warming import warm_up
 from reflexarc.gateway.watching import Watch
-from reflexarc.steps.errors import InputError, ReflexarcError
-from reflexarc.upstream import Transport
+from reflexarc.steps.errors import AccountError, InputError, RateLimitError, ReflexarcError
 from reflexarc.wire.errors import error_body, error_face, error_of
 
 _log = logging.getLogger("reflexarc.gateway")
@@ -79,7 +78,8 @@ _ALLOWED = {
 class Gateway:
     """The whole gateway. `start` and `close` it around serving; `self` is the ASGI callable.
 
-    `loader` replaces how reflexes are loaded (`module:name`), for tests of broken ones.
+    `loader` replaces how reflexes are loaded (`module:name`), for tests of broken ones. `before`
+    is the gateway that this one takes the place of: what it counted and measured goes on.
     """
 
     def __init__(
@@ -89,16 +89,22 @@ class Gateway:
         environment: Mapping[str, str] | None = None,
         clock_s: Callable[[], float] = time.perf_counter,
         loader: str | None = None,
+        before: "Gateway | None" = None,
     ) -> None:
         self.config = config
-        self.metrics = Metrics()
+        self.metrics = Metrics() if before is None else before.metrics
         self._clock_s = clock_s
         variables = os.environ if environment is None else environment
         self._doors = Doors(config, variables)
         name = secrets.token_hex(4)
         self._ids = RequestIds(name)
         self.state = open_state(config.state, variables)
-        hidden = tuple(route.api_key_env for route in config.route if route.api_key_env)
+        self.system2 = System2(
+            config, variables, self.state, name, self.metrics, clock_s,
+            None if before is None else before.system2,
+        )  # fmt: skip
+        routes_keys = (route.api_key_env for route in config.route if route.api_key_env)
+        hidden = (*routes_keys, *self.system2.pool.secrets)
         self.system1 = System1(
             lambda: system1_setup(
                 config, loader, self.state.secret, self.acting.standings.standby()
@@ -161,7 +167,6 @@ class Gateway:
         self._keeper = Keeper(name, self.recorder, clock_s)
         self._chains = Chains(self.state.directory, config.store.retention_days, time.time)
         self._upstream_tls = upstream_context(config.tls)
-        self._transport: Transport | None = None
         self._side: SideDesk | None = None
         self._asks: AskDesk | None = None
 
@@ -173,12 +178,16 @@ class Gateway:
         await self.system1.start()
         await self.acting.standings.adopt(self.system1.digests)
         await self.recorder.heard(_RECORDER_READY_S)
-        transport = Transport(self.config.timeouts, self._clock_s, self._upstream_tls)
-        await warm_up(transport, self.config.route)
-        self._transport = transport
-        forwarder = Forwarder(transport, self.metrics, self._clock_s)
+        system2 = self.system2
+        transport, driver, forwarder = await system2.start(self._upstream_tls)
         self._side = SideDesk(
-            self.config.limits, forwarder, transport, self._chains, self.state.secret, self._clock_s
+            self.config.limits,
+            forwarder,
+            transport,
+            self._chains,
+            system2.accounting,
+            system2.pool.models,
+            self._clock_s,
         )
         self._asks = AskDesk(
             self.config,
@@ -187,15 +196,17 @@ class Gateway:
                 transport,
                 self.config.limits.observed_bytes,
                 on_answer,
+                driver,
+                system2.accounting.audited,
             ),
             self.system1,
             self.acting,
             self._keeper,
             self.metrics,
             self._clock_s,
-            self.state.secret,
+            system2.accounting,
             lambda route: self._tested.of(route.upstream),
-            Exchanging(self.config.limits.json_depth, Continuing(self._chains)),
+            Exchanging(system2.converting, Continuing(self._chains), system2.planner),
         )
         self._watch.start()
         self._relearner.start()
@@ -207,8 +218,7 @@ class Gateway:
         if self._asks is not None:
             await self._asks.auditor.close()
         await self.system1.close()
-        if self._transport is not None:
-            await self._transport.close()
+        await self.system2.close()
         self._keeper.close()
         await self._chains.close()
         await self.acting.standings.close()
@@ -283,6 +293,12 @@ class Gateway:
             # Only these come before the body is read through.
             unread = status in (413, 431)
             await self._answer(arrival, status, body, closing(headers) if unread else [])
+        except AccountError as error:
+            status, body = error_face(error, client, request_id)
+            hint = (
+                retry_headers(error.retry_after_s, []) if isinstance(error, RateLimitError) else []
+            )
+            await self._answer(arrival, status, body, hint)
         except asyncio.CancelledError:
             if not head.is_out:
                 said = "the gateway is stopping"
@@ -332,7 +348,13 @@ class Gateway:
             raise ReflexarcError("the gateway is asked before it was started")
         body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
         door = NativeDoor(
-            self.config, self.system1, self.acting, self.metrics, self._asks, self._clock_s
+            self.config,
+            self.system1,
+            self.acting,
+            self.metrics,
+            self._asks,
+            self.system2.accounting,
+            self._clock_s,
         )
         status, reply = await door.answer(arrival, body)
         await self._answer(arrival, status, reply)

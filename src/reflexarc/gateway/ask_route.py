@@ -7,24 +7,26 @@ from typing import NamedTuple
 import msgspec
 import yarl
 
+from reflexarc.gateway.accounting import Accounting
 from reflexarc.gateway.acting import Acting
-from reflexarc.gateway.asgi import Arrival, Headers, header, send_whole
+from reflexarc.gateway.asgi import Arrival, header, send_whole
 from reflexarc.gateway.auditing import Auditor
+from reflexarc.gateway.callers import Caller
 from reflexarc.gateway.checking import check_object
 from reflexarc.gateway.comparing import Comparing
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.continuing import Continued
 from reflexarc.gateway.copying import Copy
 from reflexarc.gateway.doors import Door
+from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.exchanging import Exchanging
-from reflexarc.gateway.forwarding import Exchange, Forwarder
+from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.frames import Decide, Decided
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import cost_label, decision_label, escalation_label, own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.shadow import Shadow
 from reflexarc.gateway.system1 import System1
-from reflexarc.gateway.tenancy import tenant_of
 from reflexarc.gateway.told import Told, told
 from reflexarc.wire.tool_choice import with_tool_choice
 
@@ -40,14 +42,18 @@ class Asked(NamedTuple):
     door: Door
     exchange: Exchange
     told: Told
-    tenant: bytes
+    caller: Caller
     number: int
     continued: Continued | None = None
 
+    @property
+    def tenant(self) -> bytes:
+        return self.caller.tenant
+
 
 class AskDesk:
-    """Handles requests to models, of every route. `tenant_key` makes tenants' names unguessable;
-    `tested` tells the models of a route whose provider passed the replay test."""
+    """Handles requests to models, of every route. `tested` tells the models of a route whose
+    provider passed the replay test."""
 
     def __init__(
         self,
@@ -59,7 +65,7 @@ class AskDesk:
         keeper: Keeper,
         metrics: Metrics,
         clock_s: Callable[[], float],
-        tenant_key: bytes,
+        accounting: Accounting,
         tested: Callable[[Route], tuple[str, ...]],
         exchanging: Exchanging,
     ) -> None:
@@ -70,7 +76,7 @@ class AskDesk:
         self._keeper = keeper
         self._metrics = metrics
         self._clock_s = clock_s
-        self._tenant_key = tenant_key
+        self._accounting = accounting
         self._tested = tested
         self._exchanging = exchanging
         self.comparing = Comparing(system1, keeper, metrics, acting.standings)
@@ -92,16 +98,26 @@ class AskDesk:
         encoded = header(arrival.headers, b"content-encoding") is not None
         if not encoded:
             await check_object(body)
-        tenant = self.tenant(arrival.headers)
+        said = told(arrival.headers)
+        caller = await self._accounting.caller(arrival.headers)
         exchange, continued = await self._exchanging.begin(
-            door, url, arrival, body, tenant.hex(), _fixed(route.mode.encode())
+            door, url, arrival, body, caller, _fixed(route.mode.encode()), said
         )
-        asked = Asked(
-            route, door, exchange, told(arrival.headers), tenant, arrival.number, continued
-        )
+        asked = Asked(route, door, exchange, said, caller, arrival.number, continued)
+        admission = await self._accounting.admit(caller, door, exchange, said)
+        try:
+            return await self._answered(asked, arrival, encoded=encoded)
+        finally:
+            exchange.ended_s = self._clock_s()
+            self._accounting.settle(admission, caller, exchange, route, said.session or "")
+
+    async def _answered(self, asked: Asked, arrival: Arrival, *, encoded: bool) -> int:
+        route, exchange = asked.route, asked.exchange
         if route.mode == "off":
             return await self._pass_on(asked, arrival)
         refusal = "no_reflex" if route.reflex is None else "encoded_body" if encoded else None
+        if refusal is None and not asked.caller.may_use_reflex(route.path):
+            refusal = "not_allowed"
         if refusal is not None:
             self._escalate(route, exchange, refusal)
             return await self._pass_on(asked, arrival, refusal)
@@ -112,10 +128,6 @@ class AskDesk:
             self._escalate(route, exchange, obstacle)
             return await self._look_on(asked, arrival, obstacle)
         return await self._live(asked, arrival)
-
-    def tenant(self, headers: Headers) -> bytes:
-        """Stands for the client's key; contexts are never shared between keys."""
-        return tenant_of(headers, self._tenant_key)
 
     async def _pass_on(self, asked: Asked, arrival: Arrival, reason: str = "") -> int:
         """To System 2, without System 1."""
@@ -315,7 +327,7 @@ class AskDesk:
         return got[0], got[1], ""
 
     def _copy(self, asked: Asked) -> Copy:
-        return Copy(self._limits.observed_bytes, asked.door.upstream)
+        return Copy(self._limits.observed_bytes, asked.exchange.upstream)
 
     def _count(self, route: Route, got: tuple[Decided, bytes] | None) -> None:
         if got is None:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from reflexarc.gateway.copying import Copy
-from reflexarc.gateway.forwarding import Exchange
-from reflexarc.steps.errors import UpstreamError
+from reflexarc.gateway.driving import Driver
+from reflexarc.gateway.exchange import Exchange
+from reflexarc.steps.errors import InputError, UpstreamError
 from reflexarc.upstream import Transport
 
 _MAX_AT_ONCE = 64
@@ -24,7 +25,12 @@ class Auditor:
         transport: Transport,
         max_bytes: int,
         on_answer: Callable[[int, Copy | None], None],
+        driver: Driver,
+        on_driven: Callable[[Exchange], None],
     ) -> None:
+        """`driver` asks for exchanges that have a plan; `on_driven` hears what that cost."""
+        self._driver = driver
+        self._on_driven = on_driven
         self._transport = transport
         self._max_bytes = max_bytes
         self._on_answer = on_answer
@@ -53,6 +59,12 @@ class Auditor:
     async def _ask(self, number: int, exchange: Exchange) -> None:
         copy = Copy(self._max_bytes, exchange.upstream)
         try:
+            if exchange.plan is not None:
+                driven = await self._driver.audit(exchange)
+                self._on_driven(driven)
+                whole = driven.copy is not None and driven.copy.status == 200
+                self._on_answer(number, driven.copy if whole else None)
+                return
             answer = await self._transport.send(
                 exchange.method, exchange.url, exchange.headers, exchange.outgoing
             )
@@ -63,7 +75,7 @@ class Auditor:
                 copy.complete = True
             finally:
                 answer.release()
-        except UpstreamError:
+        except (UpstreamError, InputError, TimeoutError):
             self._on_answer(number, None)
             return
         except Exception:

@@ -73,7 +73,8 @@ class Continuing:
         if previous is None:
             return Continued(None, added, stored, body, True)
         chain = await self._chains.chain(tenant, previous)
-        converted = door.upstream != "responses"
+        # Of several upstreams the next need not be the one that knows the answer.
+        converted = door.upstream != "responses" or door.route.pooled
         if chain is None:
             if converted or previous.startswith(OWN_ID):
                 raise UnknownAnswerError(previous)

@@ -10,6 +10,7 @@ from reflexarc.gateway.doors import Door, gemini_url
 from reflexarc.gateway.thoughts import Thoughts
 from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.wire.converting import Conversion, TurnMemory, read_ask
+from reflexarc.wire.dialect import Where
 from reflexarc.wire.dialects import dialect, load_dialects
 from reflexarc.wire.dialects.messages.threads import refuse_threads
 from reflexarc.wire.encodings import plain_bytes
@@ -45,19 +46,37 @@ class Converting:
     ) -> tuple[Conversion, bytes]:
         """The conversion of a request, and the upstream's request. Raises `InputError`: a body that
         is read is read strictly, no key twice."""
-        if len(body) <= _SLOWLY_READ_BYTES:
-            ask = self.thoughts.restored(tenant, self._read(door, body, encoding, self._memory))
-            return self._converted(door, ask)
-        ask = await asyncio.to_thread(self._read, door, body, encoding, TurnMemory())
-        # Here, and not in a thread: others keep their thoughts meanwhile.
-        ask = self.thoughts.restored(tenant, ask)
-        return await asyncio.to_thread(self._converted, door, ask)
+        ask = await self.read(door.client, door.where, body, encoding, tenant)
+        return await self.convert(
+            ask, door.client, door.upstream, door.route.call_ids, slowly=_is_long(body)
+        )
 
-    def _read(self, door: Door, body: bytes, encoding: str, memory: TurnMemory) -> Ask:
-        client = dialect(door.client)
+    async def read(
+        self, client: str, where: Where, body: bytes, encoding: str, tenant: bytes
+    ) -> Ask:
+        """A request as any upstream can be asked it. Raises `InputError`."""
+        if _is_long(body):
+            ask = await asyncio.to_thread(self._read, client, where, body, encoding, TurnMemory())
+        else:
+            ask = self._read(client, where, body, encoding, self._memory)
+        # Here, and not in a thread: others keep their thoughts meanwhile.
+        return self.thoughts.restored(tenant, ask)
+
+    async def convert(
+        self, ask: Ask, client: str, upstream: str, call_ids: str, *, slowly: bool
+    ) -> tuple[Conversion, bytes]:
+        """`slowly`: it is long, and is written beside the event loop. Raises `InputError`."""
+        if slowly:
+            return await asyncio.to_thread(self._converted, ask, client, upstream, call_ids)
+        return self._converted(ask, client, upstream, call_ids)
+
+    def _read(
+        self, client_name: str, where: Where, body: bytes, encoding: str, memory: TurnMemory
+    ) -> Ask:
+        client = dialect(client_name)
         try:
             plain = plain_bytes(body, encoding)
-            ask = read_ask(client, plain, door.where, memory, self._max_depth)
+            ask = read_ask(client, plain, where, memory, self._max_depth)
         except RequestError as error:
             raise UnfitError(error) from error
         if client.name == "messages":
@@ -65,14 +84,20 @@ class Converting:
         _check_kept_elsewhere(ask)
         return ask
 
-    def _converted(self, door: Door, ask: Ask) -> tuple[Conversion, bytes]:
-        client, upstream = dialect(door.client), dialect(door.upstream)
-        rule = MISTRAL_IDS if door.route.call_ids == "mistral" else None
-        conversion = Conversion(client, upstream, ask, int(self._unix_time()), rule)
+    def _converted(
+        self, ask: Ask, client: str, upstream: str, call_ids: str
+    ) -> tuple[Conversion, bytes]:
+        rule = MISTRAL_IDS if call_ids == "mistral" else None
+        spoken = dialect(upstream)
+        conversion = Conversion(dialect(client), spoken, ask, int(self._unix_time()), rule)
         try:
             return conversion, conversion.request()
         except ValueError as error:  # what no JSON can hold
             raise MalformedError(f"the request cannot be converted: {error}") from error
+
+
+def _is_long(body: bytes) -> bool:
+    return len(body) > _SLOWLY_READ_BYTES
 
 
 _KEPT_ELSEWHERE = ("conversation", "prompt", "cachedContent", "container")

@@ -13,7 +13,7 @@ class Copy:
         self.content_type = ""
         self.content_encoding = ""
         self.complete = False
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._size = 0
         self._parts: list[bytes] = []
 
@@ -28,7 +28,7 @@ class Copy:
 
     def add(self, chunk: bytes) -> None:
         self._size += len(chunk)
-        if self._size <= self._max_bytes:
+        if self._size <= self.max_bytes:
             self._parts.append(chunk)
         else:
             self._parts.clear()
@@ -41,6 +41,6 @@ class Copy:
     @property
     def body(self) -> bytes | None:
         """None where the answer did not end or was too long to keep."""
-        if not self.complete or self._size > self._max_bytes:
+        if not self.complete or self._size > self.max_bytes:
             return None
         return b"".join(self._parts)

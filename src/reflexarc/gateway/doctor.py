@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reflexarc import __version__
-from reflexarc.gateway.config import GatewayConfig, Route, Tls, load_config
+from reflexarc.gateway.config import GatewayConfig, Route, Tls
+from reflexarc.gateway.config_reading import load_config
 from reflexarc.gateway.doctor_upstream import examine_upstream
 from reflexarc.gateway.finding import Finding, Level
 from reflexarc.gateway.serving import listen
@@ -24,6 +25,7 @@ from reflexarc.lifecycle.off import read_off
 from reflexarc.reflex.reflex import Reflex
 from reflexarc.steps.errors import ArtifactError, ConfigError
 from reflexarc.store.place import ADMIN_TOKEN, DATABASE, SECRET_KEY, state_dir
+from reflexarc.upstream.providers import KINDS
 
 _MIB = 1024**2
 _LITTLE_BYTES = 256 * _MIB
@@ -54,7 +56,7 @@ def examine(
     found += more
     for route in config.route if config is not None else ():
         found += examine_route(route, environment)
-    for route in {one.upstream: one for one in config.route}.values() if config else ():
+    for route in _upstreams(config) if config else ():
         found += examine_upstream(route, environment, now_unix_s, tls=believed)
     given = state if state is not None else config.state if config is not None else None
     directory = state_dir(given, environment)
@@ -68,6 +70,18 @@ def examine(
     off = read_off(directory, now_unix_s)
     found += [Finding("warn", "switched off", f"{one}, by {one.who}", do) for one in off.entries]
     return found
+
+
+def _upstreams(config: GatewayConfig) -> list[Route]:
+    """Each once, a provider as a route that led there would be."""
+    found = {one.upstream: one for one in config.route if not one.pooled}
+    for provider in config.provider.values():
+        kind = KINDS[provider.kind]
+        url = provider.url or kind.url
+        if url is not None:
+            speaks = provider.dialect or kind.dialects
+            found.setdefault(url, Route(url, dialect=speaks, api_key_env=provider.key_env))
+    return list(found.values())
 
 
 def examine_tls(tls: Tls) -> tuple[ssl.SSLContext | None, list[Finding]]:

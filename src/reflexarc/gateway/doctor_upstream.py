@@ -16,6 +16,8 @@ import yarl
 
 from reflexarc.gateway.config import Route
 from reflexarc.gateway.finding import Finding
+from reflexarc.upstream import Key
+from reflexarc.upstream.headers import ANTHROPIC_VERSION
 
 _DAY_S = 86_400
 _EXPIRES_SOON_DAYS = 14
@@ -60,7 +62,10 @@ def _ask(
     what = f"upstream {route.upstream}"
     host, port = url.host or "", url.port or 0
     key = environment.get(route.api_key_env) if route.api_key_env else None
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers: dict[str, str] = {}
+    if key:
+        shown = Key.of(route.dialects[0], key)
+        headers = {shown.name: shown.value, "anthropic-version": ANTHROPIC_VERSION}
     connection = (
         http.client.HTTPSConnection(host, port, timeout=limit_s, context=believed)
         if url.scheme == "https"

@@ -13,6 +13,7 @@ import yarl
 
 from reflexarc.gateway.asgi import Scope
 from reflexarc.gateway.config import GatewayConfig, Route
+from reflexarc.gateway.config_pool import MODELS
 from reflexarc.steps.errors import ConfigError, RequestError
 from reflexarc.upstream import Key
 from reflexarc.wire.dialect import Where
@@ -123,7 +124,7 @@ class Doors:
         """`path` as it came: what is escaped in it must stay so."""
         upstream = spoken(route, "gemini")
         if upstream != "gemini":
-            path = _PATHS[upstream]
+            path = _PATHS.get(upstream, path)
         door = self._door(route, kind, "POST", "gemini", path, upstream)
         return door._replace(where=where)
 
@@ -148,7 +149,9 @@ _COUNTING = "/messages/count_tokens"
 
 def spoken(route: Route, client: str) -> str:
     """The dialect in which a client's request goes upstream: its own where the upstream knows it,
-    else the first that it does."""
+    else the first that it does. Of a pooled route each deployment has its own: none of these."""
+    if route.pooled:
+        return MODELS
     dialects = route.dialects
     return client if client in dialects else dialects[0]
 

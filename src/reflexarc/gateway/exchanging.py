@@ -7,24 +7,30 @@ import msgspec
 import yarl
 
 from reflexarc.gateway.asgi import Arrival, header
+from reflexarc.gateway.callers import Caller
 from reflexarc.gateway.config import ACTING_MODES
 from reflexarc.gateway.continuing import Continued, Continuing
 from reflexarc.gateway.converting import Converting, UnfitError, url_of
 from reflexarc.gateway.doors import Door
-from reflexarc.gateway.forwarding import Exchange
+from reflexarc.gateway.exchange import Exchange
+from reflexarc.gateway.planning import Planner
+from reflexarc.gateway.preparing import Asking
+from reflexarc.gateway.told import Told
 from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.upstream import converted_request_headers, forwarded_request_headers
 from reflexarc.wire.chat_answer import OWN_ID_START, own_ids_fitted
+from reflexarc.wire.converting import Conversion
 from reflexarc.wire.encodings import plain_bytes
 from reflexarc.wire.replies import Reply
 
 
 class Exchanging:
-    """`max_depth` bounds the JSON that is read."""
+    """`planner` makes plans for pooled routes."""
 
-    def __init__(self, max_depth: int, continuing: Continuing) -> None:
+    def __init__(self, converting: Converting, continuing: Continuing, planner: Planner) -> None:
         self.continuing = continuing
-        self._converting = Converting(max_depth)
+        self._converting = converting
+        self._planner = planner
 
     async def begin(
         self,
@@ -32,10 +38,12 @@ class Exchanging:
         url: yarl.URL,
         arrival: Arrival,
         body: bytes,
-        tenant: str,
+        caller: Caller,
         label: Callable[[], bytes],
+        said: Told,
     ) -> tuple[Exchange, Continued | None]:
         """Raises `InputError` for what cannot be converted, or goes on from what nobody knows."""
+        tenant = caller.tenant.hex()
         exchange = Exchange(
             route=door.route.path,
             method="POST",
@@ -48,8 +56,11 @@ class Exchanging:
             client=door.client,
             upstream=door.upstream,
             model=door.where.model,
+            number=arrival.number,
         )
         encoding = (header(arrival.headers, b"content-encoding") or b"").decode("latin-1")
+        if door.route.pooled:
+            return exchange, await self._planned(door, exchange, arrival, encoding, caller, said)
         if door.client == door.upstream:
             exchange.headers = forwarded_request_headers(arrival.headers, door.key)
             continued = await self._same(door, exchange, body, tenant, encoded=bool(encoding))
@@ -58,6 +69,54 @@ class Exchanging:
                 exchange.sent = own_ids_fitted(outgoing)
             return exchange, continued
         return exchange, await self._converted(door, exchange, arrival, body, tenant, encoding)
+
+    async def _planned(
+        self,
+        door: Door,
+        exchange: Exchange,
+        arrival: Arrival,
+        encoding: str,
+        caller: Caller,
+        said: Told,
+    ) -> Continued | None:
+        """Which deployment it goes to is not decided yet; what each would be asked neither."""
+        tenant = caller.tenant.hex()
+        continued: Continued | None = None
+        body = plain_bytes(exchange.body or b"", encoding)
+        try:
+            if door.client == "responses":
+                continued = await self.continuing.begin(door, tenant, body)
+                body = continued.whole or body
+            plan = self._planner.plan(
+                door,
+                arrival.headers,
+                said,
+                body,
+                tenant,
+                caller.tier,
+                local_only=caller.local_only,
+            )
+        except RequestError as error:
+            raise UnfitError(error) from error
+        key = caller.tenant
+
+        def keep(conversion: Conversion, reply: Reply) -> None:
+            self._converting.thoughts.keep(key, reply)
+            if continued is not None:
+                self.continuing.converted(tenant, continued, conversion.ask, reply)
+
+        exchange.body = body
+        exchange.upstream = door.client  # until a deployment is asked
+        exchange.plan = plan
+        exchange.asking = Asking(
+            door.client,
+            door.where,
+            arrival.headers,
+            caller.virtual,
+            None if continued is None else continued.previous,
+            keep,
+        )
+        return continued
 
     async def _same(
         self, door: Door, exchange: Exchange, body: bytes, tenant: str, *, encoded: bool

@@ -6,89 +6,52 @@ The client is watched while it waits: when it leaves, the upstream call is cance
 import asyncio
 import re
 from collections.abc import Callable
-from typing import Any
 
-import msgspec
-import yarl
-
-from reflexarc.gateway.asgi import Arrival, Headers, Receive, Send, send_whole
+from reflexarc.gateway.answer_heads import answer_headers
+from reflexarc.gateway.asgi import Arrival, Headers, Send, send_whole
+from reflexarc.gateway.client_watch import ClientWatch
 from reflexarc.gateway.converted import Converter
 from reflexarc.gateway.copying import Copy
-from reflexarc.gateway.labels import id_headers, own_headers, timing_label
+from reflexarc.gateway.driving import Driver
+from reflexarc.gateway.exchange import Exchange
+from reflexarc.gateway.labels import own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.steps.errors import UpstreamError
-from reflexarc.upstream import (
-    Answer,
-    Transport,
-    converted_response_headers,
-    forwarded_response_headers,
-    never_sent,
-)
+from reflexarc.upstream import Answer, Transport, never_sent
 from reflexarc.wire.converting import Conversion
 from reflexarc.wire.errors import error_event, error_face
 from reflexarc.wire.faults import Fault
 
-# A client that leaves is noticed after this long at the latest. Answers that are faster never pay
-# for the watching.
-_WATCH_AFTER_S = 0.2
 _CLIENT_GONE_STATUS = 499
-_REPLACED = frozenset({b"x-reflexarc-decision"})
 # How upstreams say that they do not take a request as it is.
 _REFUSALS = frozenset({400, 422})
-_BODILESS = frozenset({204, 304})
 # What the server would not write: it comes to light before the head is begun.
 _bad_name = re.compile(rb"[\x00-\x20()<>@,;:\\\[\]={}\"\x7f]")
 _bad_value = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-
-
-class Exchange(msgspec.Struct):
-    """One request on its way. `began_s` is when it arrived; `label` gives the decision as it
-    stands when the answer's head is sent; `copy`, where given, takes the answer's bytes. `sent_s`
-    and `head_s`, once known: when it was sent on, when the answer's head came. `forced`, where
-    given, is sent in place of `body`; where the upstream refuses it (`forced_refused`) the body
-    itself is sent once. `client` is the client's dialect, `upstream` the upstream's; where that is
-    another, `sent` is the request in it, and `conversion` brings the answer back. `model` is what
-    the client's URL names."""
-
-    route: str
-    method: str
-    url: yarl.URL
-    headers: list[tuple[str, str]]
-    body: bytes | None
-    began_s: float
-    request_id: bytes
-    label: Callable[[], bytes]
-    copy: Copy | None = None
-    sent_s: float = 0.0
-    head_s: float = 0.0
-    forced: bytes | None = None
-    forced_refused: bool = False
-    client: str = "chat"
-    upstream: str = "chat"
-    model: str = ""
-    conversion: Conversion | None = None
-    sent: bytes | None = None
-
-    @property
-    def outgoing(self) -> bytes | None:
-        """What the upstream is asked."""
-        return self.body if self.sent is None else self.sent
 
 
 class Forwarder:
     """Stateless but for its transport and counters."""
 
     def __init__(
-        self, transport: Transport, metrics: Metrics, clock_s: Callable[[], float]
+        self,
+        transport: Transport,
+        metrics: Metrics,
+        clock_s: Callable[[], float],
+        driver: Driver | None = None,
     ) -> None:
+        """`driver` answers exchanges that have a plan."""
+        self._driver = driver
         self._transport = transport
         self._metrics = metrics
         self._clock_s = clock_s
 
     async def forward(self, exchange: Exchange, arrival: Arrival) -> int:
         """Sends on, answers, and returns the HTTP status the client saw (499: it left)."""
-        watch = _ClientWatch(arrival.receive)
+        watch = ClientWatch(arrival.receive)
         try:
+            if exchange.plan is not None and self._driver is not None:
+                return await self._driver.drive(exchange, exchange.plan, arrival.send, watch)
             return await self._forward(exchange, arrival.send, watch)
         except asyncio.CancelledError:
             if not watch.gone:
@@ -99,7 +62,7 @@ class Forwarder:
         finally:
             watch.stop()
 
-    async def _forward(self, exchange: Exchange, send: Send, watch: "_ClientWatch") -> int:
+    async def _forward(self, exchange: Exchange, send: Send, watch: ClientWatch) -> int:
         exchange.sent_s = sent_s = self._clock_s()
         answer: Answer | None = None
         try:
@@ -151,7 +114,7 @@ class Forwarder:
         conversion: Conversion,
         answer: Answer,
         send: Send,
-        watch: "_ClientWatch",
+        watch: ClientWatch,
     ) -> int:
         """Raises an `UpstreamError` while the client was told nothing."""
         converter = Converter(
@@ -177,30 +140,16 @@ class Forwarder:
         return status
 
     def _headers(self, exchange: Exchange, answer: Answer, sent_s: float, head_s: float) -> Headers:
-        if exchange.conversion is None:
-            headers = forwarded_response_headers(answer.headers)
-        else:
-            headers = converted_response_headers(answer.headers, exchange.client)
-        has_id = False
-        kept: Headers = []
-        for pair in headers:
-            has_id = has_id or pair[0] in (b"x-request-id", b"request-id")
-            if pair[0] not in _REPLACED and (
-                pair[0] != b"content-length" or answer.status not in _BODILESS
-            ):
-                kept.append(pair)
-        if not has_id:
-            kept.extend(id_headers(exchange.client, exchange.request_id))
-        kept.append(
-            (
-                b"server-timing",
-                timing_label(
-                    reflexarc=(sent_s - exchange.began_s) * 1e3, upstream=(head_s - sent_s) * 1e3
-                ),
-            )
+        return answer_headers(
+            answer.headers,
+            answer.status,
+            exchange.client,
+            exchange.request_id,
+            exchange.label(),
+            (sent_s - exchange.began_s) * 1e3,
+            (head_s - sent_s) * 1e3,
+            converted=exchange.conversion is not None,
         )
-        kept.append((b"x-reflexarc-decision", exchange.label()))
-        return kept
 
     async def _answer_error(self, exchange: Exchange, error: UpstreamError, send: Send) -> int:
         status, body = error_face(error, exchange.client, exchange.request_id)
@@ -247,38 +196,3 @@ async def _break_off(
     if is_stream and b"content-encoding" not in kinds and b"content-length" not in kinds:
         event = error_event(status, message, code, exchange.client, exchange.request_id)
         await send({"type": "http.response.body", "body": b"\n\n" + event, "more_body": False})
-
-
-class _ClientWatch:
-    """Cancels the current task when its client disconnects."""
-
-    def __init__(self, receive: Receive) -> None:
-        self.gone = False
-        self._receive = receive
-        self._task = asyncio.current_task()
-        self._listening: asyncio.Task[Any] | None = None
-        self._timer: asyncio.TimerHandle | None = asyncio.get_running_loop().call_later(
-            _WATCH_AFTER_S, self._listen
-        )
-
-    def _listen(self) -> None:
-        self._timer = None
-        self._listening = asyncio.get_running_loop().create_task(self._wait())
-
-    async def _wait(self) -> None:
-        # A body that is read through gives no message but the disconnect.
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self.gone = True
-        if self._task is not None:
-            self._task.cancel()
-
-    def absorb_cancellation(self) -> None:
-        if self._task is not None:
-            self._task.uncancel()
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._listening is not None:
-            self._listening.cancel()

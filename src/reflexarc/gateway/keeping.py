@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from reflexarc.gateway.config import Route
-from reflexarc.gateway.forwarding import Exchange
+from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.frames import Decided
 from reflexarc.gateway.recorder import Recorder
 from reflexarc.gateway.told import Told
@@ -88,6 +88,7 @@ class Keeper:
             dialect=exchange.client,
             answer_dialect=exchange.client if by == "system1" else exchange.upstream,
             model=exchange.model,
+            attempts=list(exchange.spent),
         )
         step = _with_decision(step, decided, reason)
         self._held[number] = _Held(step, request, answer, waits=hold)

@@ -12,6 +12,7 @@ from prometheus_client import (
 )
 
 from reflexarc.gateway.labels import MAX_NAME_CHARS
+from reflexarc.store.records import AttemptMade
 
 _OVERHEAD_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 1.0)
 _UPSTREAM_BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -101,6 +102,31 @@ class Metrics:
             ("route",),
             registry=self._registry,
         )
+        self._attempts = Counter(
+            "reflexarc_attempts",
+            "Requests sent to deployments, by how they ended.",
+            ("deployment", "tier", "outcome"),
+            registry=self._registry,
+        )
+        self._spent_usd = Counter(
+            "reflexarc_spent_usd",
+            "Dollars that deployments cost, where their price is known.",
+            ("deployment", "tier"),
+            registry=self._registry,
+        )
+        self._tokens = Counter(
+            "reflexarc_tokens",
+            "Tokens used at deployments: input (cached included), cache_read, cache_write, output.",
+            ("deployment", "kind"),
+            registry=self._registry,
+        )
+        self._first_token_s = Histogram(
+            "reflexarc_first_token_seconds",
+            "From a request's being sent to a deployment to its first content.",
+            ("deployment", "tier"),
+            buckets=_UPSTREAM_BUCKETS_S,
+            registry=self._registry,
+        )
         self._decide_s = Histogram(
             "reflexarc_decide_seconds",
             "System 1's own time for one decision.",
@@ -167,6 +193,19 @@ class Metrics:
 
     def upstream_error(self, route: str, code: str) -> None:
         self._upstream_errors.labels(route, code).inc()
+
+    def attempt(self, deployment: str, made: AttemptMade) -> None:
+        """One that is over."""
+        self._attempts.labels(deployment, made.tier, made.outcome).inc()
+        if made.first_token_ms is not None:
+            first_s = made.first_token_ms / 1e3
+            self._first_token_s.labels(deployment, made.tier).observe(first_s)
+        if made.micro_usd:
+            self._spent_usd.labels(deployment, made.tier).inc(made.micro_usd / 1e6)
+        for kind in ("input", "cache_read", "cache_write", "output"):
+            tokens: int = getattr(made.usage, kind)
+            if tokens:
+                self._tokens.labels(deployment, kind).inc(tokens)
 
     def client_gone(self, route: str) -> None:
         self._clients_gone.labels(route).inc()

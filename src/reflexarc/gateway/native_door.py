@@ -3,10 +3,12 @@ before an answer that acts leaves."""
 
 from collections.abc import Callable
 
+from reflexarc.gateway.accounting import Accounting
 from reflexarc.gateway.acting import Acting
 from reflexarc.gateway.asgi import Arrival
 from reflexarc.gateway.ask_route import AskDesk
-from reflexarc.gateway.config import GatewayConfig
+from reflexarc.gateway.callers import Caller
+from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.frames import Native, NativeReply
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.system1 import System1
@@ -24,6 +26,7 @@ class NativeDoor:
         acting: Acting,
         metrics: Metrics,
         chat: AskDesk,
+        accounting: Accounting,
         clock_s: Callable[[], float],
     ) -> None:
         self._config = config
@@ -31,20 +34,23 @@ class NativeDoor:
         self._acting = acting
         self._metrics = metrics
         self._chat = chat
+        self._accounting = accounting
         self._clock_s = clock_s
 
     async def answer(self, arrival: Arrival, body: bytes) -> tuple[int, bytes]:
-        """Status and body. Raises `InputError` for headers that are not understood."""
+        """Status and body. Raises `InputError` for headers that are not understood, `AccountError`
+        for a key that is refused."""
+        caller = await self._accounting.caller(arrival.headers)
         off = told(arrival.headers).off
         routes = self._config.route
         request = Native(
             arrival.number,
-            self._chat.tenant(arrival.headers),
+            caller.tenant,
             {route.path: route.max_error for route in routes},
             {
                 route.path: reason
                 for route in routes
-                if (reason := "off:header" if off else self._acting.why_not(route)) is not None
+                if (reason := self._why_not(route, caller, off=off)) is not None
             },
             self._acting.switch.off.tools,
             {route.path: self._acting.standings.source(route) for route in routes},
@@ -59,6 +65,13 @@ class NativeDoor:
         if said.acted is not None:
             return self._acted(arrival, request, said, body, reply)
         return said.status, reply
+
+    def _why_not(self, route: Route, caller: Caller, *, off: bool) -> str | None:
+        if off:
+            return "off:header"
+        if not caller.may_use_reflex(route.path):
+            return "not_allowed"
+        return self._acting.why_not(route)
 
     def _acted(
         self, arrival: Arrival, request: Native, said: NativeReply, body: bytes, reply: bytes

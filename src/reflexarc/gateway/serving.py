@@ -10,7 +10,9 @@ from types import FrameType
 import uvicorn
 
 from reflexarc.gateway.app import Gateway
+from reflexarc.gateway.config import GatewayConfig
 from reflexarc.gateway.protocol import protocol_of
+from reflexarc.gateway.reloading import Reloading
 from reflexarc.steps.errors import ConfigError
 
 
@@ -33,14 +35,17 @@ def serve(
     listener: socket.socket,
     on_ready: Callable[[], None],
     tls: ssl.SSLContext | None = None,
+    read: Callable[[], GatewayConfig] | None = None,
 ) -> None:
-    """Returns after SIGINT or SIGTERM, when requests in flight are done or out of grace.
+    """Returns after SIGINT or SIGTERM, when requests in flight are done or out of grace. SIGHUP
+    takes over what `read` gives, where there is a file to be read again.
 
     Raises the `ArtifactError` that starting System 1 raised.
     """
     import uvloop  # absent on Windows, where nothing else of this module is missed
 
-    server = uvicorn.Server(server_config(gateway, tls))
+    serving = Reloading(gateway, read, lambda config, old: Gateway(config, before=old))
+    server = uvicorn.Server(server_config(serving, tls))
 
     def stop(number: int, frame: FrameType | None) -> None:
         # While it serves, the server has handlers of its own; it raises the signal again once it
@@ -51,27 +56,43 @@ def serve(
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(gateway, server, listener, on_ready))
+            runner.run(_serve(serving, server, listener, on_ready, reloads=read is not None))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 async def _serve(
-    gateway: Gateway,
+    serving: Reloading,
     server: uvicorn.Server,
     listener: socket.socket,
     on_ready: Callable[[], None],
+    *,
+    reloads: bool,
 ) -> None:
+    tasks: set[asyncio.Task[bool]] = set()
+
+    def reload() -> None:
+        task = asyncio.get_running_loop().create_task(serving.reload())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
     try:
-        await gateway.start()
+        await serving.current.start()
+        if reloads:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
         on_ready()
         await server.serve(sockets=[listener])
     finally:
-        await gateway.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await serving.close()
 
 
-def server_config(gateway: Gateway, tls: ssl.SSLContext | None = None) -> uvicorn.Config:
+def server_config(
+    gateway: Gateway | Reloading, tls: ssl.SSLContext | None = None
+) -> uvicorn.Config:
     """How the server is set up, but for its loop and its socket."""
 
     def given_context(_: uvicorn.Config, __: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:

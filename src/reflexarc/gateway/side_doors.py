@@ -5,22 +5,24 @@ of what the upstream can say. A count that nothing upstream can give is an estim
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
 import yarl
 
+from reflexarc.gateway.accounting import Accounting
 from reflexarc.gateway.asgi import Arrival, Headers, read_body, send_whole
+from reflexarc.gateway.callers import Caller
 from reflexarc.gateway.chains import Chains
-from reflexarc.gateway.config import Limits
+from reflexarc.gateway.config import Limits, Route
 from reflexarc.gateway.converted import retry_headers, retry_hint_s
 from reflexarc.gateway.converting import UnfitError
 from reflexarc.gateway.doors import Door
-from reflexarc.gateway.forwarding import Exchange, Forwarder
+from reflexarc.gateway.exchange import Exchange
+from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.kept_door import KeptDoor
 from reflexarc.gateway.labels import own_headers
-from reflexarc.gateway.tenancy import tenant_of
 from reflexarc.steps.errors import MalformedError, RequestError, UpstreamError
 from reflexarc.upstream import Transport, converted_request_headers, forwarded_request_headers
 from reflexarc.wire.converting import TurnMemory, read_ask
@@ -37,7 +39,7 @@ ESTIMATED = b"x-reflexarc-estimated"
 
 
 class SideDesk:
-    """Answers at doors that are not a model's."""
+    """Answers at doors that are not a model's. `models_of` lists what a pooled route offers."""
 
     def __init__(
         self,
@@ -45,7 +47,8 @@ class SideDesk:
         forwarder: Forwarder,
         transport: Transport,
         chains: Chains,
-        tenant_key: bytes,
+        accounting: Accounting,
+        models_of: Callable[[Route], Iterable[Model]],
         clock_s: Callable[[], float],
         unix_time: Callable[[], float] = time.time,
     ) -> None:
@@ -53,19 +56,22 @@ class SideDesk:
         self._forwarder = forwarder
         self._transport = transport
         self._kept = KeptDoor(chains)
-        self._tenant_key = tenant_key
+        self._accounting = accounting
+        self._models_of = models_of
         self._clock_s = clock_s
         self._unix_time = unix_time
         self._memory = TurnMemory(8 * 1024 * 1024)
 
     async def answer(self, door: Door, url: yarl.URL, arrival: Arrival, method: str) -> int:
-        """The status the client saw."""
+        """The status the client saw. Raises an `AccountError` for a key that is refused."""
+        caller = await self._accounting.caller(arrival.headers)
         if door.kind == "kept":
-            tenant = tenant_of(arrival.headers, self._tenant_key).hex()
-            kept = await self._kept.answer(door, tenant, method)
+            kept = await self._kept.answer(door, caller.tenant.hex(), method)
             if kept is not None:
                 return await self._tell(door, arrival, *kept)
         door = _whose_list(door, arrival.headers)
+        if door.route.pooled:
+            return await self._of_pool(door, arrival, caller)
         if door.client == door.upstream or (door.client, door.upstream) in _ALIKE:
             return await self._pass_on(door, url, arrival, method)
         try:
@@ -75,6 +81,37 @@ class SideDesk:
         except UpstreamError as error:
             status, body = error_face(error, door.client, arrival.request_id)
             return await self._tell(door, arrival, status, body)
+
+    async def _of_pool(self, door: Door, arrival: Arrival, caller: Caller) -> int:
+        """What is configured, and what was learned of tokens: no deployment is asked."""
+        if door.kind == "count":
+            own = counting_of(door.client)
+            if own is None:
+                raise RequestError(f"the dialect {door.client} has no count of tokens")
+            ask = await self._read_count(door, arrival, own)
+            reply = encode_json(own.write(estimated_input(ask)))
+            return await self._tell(door, arrival, 200, reply, ((ESTIMATED, b"input_tokens"),))
+        models = [
+            one
+            for one in self._models_of(door.route)
+            if caller.key is None or caller.key.may_use_model(one.id)
+        ]
+        if door.kind == "models":
+            listed = write_models(models, door.client, int(self._unix_time()))
+            return await self._tell(door, arrival, 200, encode_json(listed))
+        wanted = door.rest.removeprefix("models/")
+        found = next((one for one in models if one.id == wanted), None)
+        return await self._one(door, arrival, wanted, found)
+
+    async def _read_count(self, door: Door, arrival: Arrival, own: Counting) -> Ask:
+        body = await read_body(arrival.headers, arrival.receive, self._limits.body_bytes)
+        try:
+            plain = own.asked(body)
+            return read_ask(
+                dialect(door.client), plain, door.where, self._memory, self._limits.json_depth
+            )
+        except RequestError as error:
+            raise UnfitError(error) from error
 
     async def _pass_on(self, door: Door, url: yarl.URL, arrival: Arrival, method: str) -> int:
         body = None
@@ -94,16 +131,10 @@ class SideDesk:
         return await self._forwarder.forward(exchange, arrival)
 
     async def _count(self, door: Door, arrival: Arrival) -> int:
-        body = await read_body(arrival.headers, arrival.receive, self._limits.body_bytes)
-        client = dialect(door.client)
         own, counting = counting_of(door.client), counting_of(door.upstream)
         if own is None:
             raise RequestError(f"the dialect {door.client} has no count of tokens")
-        try:
-            plain = own.asked(body)
-            ask = read_ask(client, plain, door.where, self._memory, self._limits.json_depth)
-        except RequestError as error:
-            raise UnfitError(error) from error
+        ask = await self._read_count(door, arrival, own)
         told = None if counting is None else await self._counted(door, arrival, counting, ask)
         if told is not None and told.status >= 400 and told.status not in _NO_COUNT:
             return await self._tell_fault(door, arrival, told)

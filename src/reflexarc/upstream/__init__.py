@@ -7,6 +7,7 @@ from reflexarc.upstream.headers import converted_response_headers as converted_r
 from reflexarc.upstream.headers import forwarded_request_headers as forwarded_request_headers
 from reflexarc.upstream.headers import forwarded_response_headers as forwarded_response_headers
 from reflexarc.upstream.transport import Answer as Answer
+from reflexarc.upstream.transport import Reach as Reach
 from reflexarc.upstream.transport import Timeouts as Timeouts
 from reflexarc.upstream.transport import Transport as Transport
 from reflexarc.upstream.transport import never_sent as never_sent

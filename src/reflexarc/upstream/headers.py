@@ -25,7 +25,14 @@ _HOP_BY_HOP = frozenset(
 _REQUEST_OWN = _HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 # Meant for this gateway, nobody else's business.
 _OURS = frozenset(
-    {b"x-reflexarc", b"x-reflexarc-session", b"x-reflexarc-task", b"x-reflexarc-tenant"}
+    {
+        b"x-reflexarc",
+        b"x-reflexarc-session",
+        b"x-reflexarc-task",
+        b"x-reflexarc-tier",
+        b"x-reflexarc-local",
+        b"x-reflexarc-tenant",
+    }
 )
 KEY_NAMES = (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
 """Headers that a client's key may come in; of several the first of these counts."""

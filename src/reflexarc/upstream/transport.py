@@ -8,10 +8,12 @@ retried.
 
 import asyncio
 import io
+import ipaddress
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
+from typing import NamedTuple, cast
 
 import aiohttp
 import msgspec
@@ -36,12 +38,28 @@ class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     total_s: float = 3600.0
 
 
+class Reach(NamedTuple):
+    """How far a request may go: into private networks or not, and its own limits in time (None:
+    the transport's)."""
+
+    private: bool = True
+    timeouts: Timeouts | None = None
+
+
+_ANYWHERE = Reach()
+
+
+class PrivateAddressError(OSError):
+    """A name that should lead out into the world leads into a private network."""
+
+
 class _Try:
     """One sending of a request. `fresh`: a connection was opened for it, none came from the
     pool."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, private: bool = True) -> None:
         self.fresh = False
+        self.private = private
 
 
 # aiohttp's tracing would tell it too, at a fifth of a millisecond per large body.
@@ -117,29 +135,31 @@ class Transport:
                 ssl=True if tls is None else tls,
             ),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-            timeout=aiohttp.ClientTimeout(
-                total=timeouts.total_s,
-                sock_connect=timeouts.connect_s,
-                sock_read=timeouts.first_byte_s,
-            ),
+            timeout=_limits(timeouts),
             # The largest status line and headers taken from an upstream.
             max_line_size=65536,
             max_field_size=65536,
         )
 
     async def send(
-        self, method: str, url: yarl.URL, headers: list[tuple[str, str]], body: bytes | None
+        self,
+        method: str,
+        url: yarl.URL,
+        headers: list[tuple[str, str]],
+        body: bytes | None,
+        reach: Reach = _ANYWHERE,
     ) -> Answer:
         """Sends a request and waits for the head of its answer.
 
         Raises an `UpstreamError`: 502, or 504 where the upstream took too long.
         """
+        timeouts = reach.timeouts or self._timeouts
         try:
-            response = await self._request_on_live(method, url, headers, body)
+            response = await self._request_on_live(method, url, headers, body, reach)
         except TimeoutError as error:
             raise UpstreamTimeoutError(
                 f"{url.origin()} did not answer in time: {_said(error)} (limits: connect "
-                f"{self._timeouts.connect_s:g} s, first byte {self._timeouts.first_byte_s:g} s)"
+                f"{timeouts.connect_s:g} s, first byte {timeouts.first_byte_s:g} s)"
             ) from error
         except (aiohttp.ClientError, ConnectionError) as error:
             raise UpstreamUnreachableError(f"{url.origin()} {_fault(error)}") from error
@@ -148,22 +168,28 @@ class Transport:
             raise UpstreamError(
                 f"{url.origin()} answered with status {response.status}, which ends no request"
             )
-        return Answer(response, str(url.origin()), self._timeouts)
+        return Answer(response, str(url.origin()), timeouts)
 
     async def _request_on_live(
-        self, method: str, url: yarl.URL, headers: list[tuple[str, str]], body: bytes | None
+        self,
+        method: str,
+        url: yarl.URL,
+        headers: list[tuple[str, str]],
+        body: bytes | None,
+        reach: Reach,
     ) -> aiohttp.ClientResponse:
         """Past connections of the pool that turn out to be closed: a pool may hold several."""
         for _ in range(_MOST_STALE):
             began_s = self._clock()
-            trying = _Try()
+            trying = _Try(private=reach.private)
             try:
-                return await self._request(method, url, headers, body, trying)
+                return await self._request(method, url, headers, body, trying, reach)
             except (aiohttp.ServerDisconnectedError, OSError) as error:
                 late = self._clock() - began_s > _STALE_WITHIN_S
                 if trying.fresh or late or not _unanswered(error):
                     raise
-        return await self._request(method, url, headers, body, _Try())
+        trying = _Try(private=reach.private)
+        return await self._request(method, url, headers, body, trying, reach)
 
     async def _request(
         self,
@@ -172,16 +198,19 @@ class Transport:
         headers: list[tuple[str, str]],
         body: bytes | None,
         trying: _Try,
+        reach: Reach,
     ) -> aiohttp.ClientResponse:
         # A large body is written in pieces, so that other requests get their turns.
         _trying.set(trying)
         data = body if body is None or len(body) <= _WHOLE_BYTES else io.BytesIO(body)
+        limits = self._session.timeout if reach.timeouts is None else _limits(reach.timeouts)
         return await self._session.request(
             method,
             url,
             data=data,
             headers=headers,
             allow_redirects=False,
+            timeout=limits,
         )
 
     async def warm(self, url: yarl.URL, count: int) -> None:
@@ -222,8 +251,32 @@ def never_sent(error: UpstreamError) -> bool:
 
 
 def _fresh_socket(address: aiohttp.AddrInfoType) -> socket.socket:  # pyright: ignore[reportUnknownParameterType] - aiohttp leaves part of it open
-    _trying.get().fresh = True
+    trying = _trying.get()
+    trying.fresh = True
+    host = str(cast("tuple[object, ...]", address[4])[0])
+    if not trying.private and not _is_global(host):
+        raise PrivateAddressError(
+            f"its name leads to {host}, an address of a private network: private = true of its "
+            "provider allows that"
+        )
     return socket.socket(*address[:3])
+
+
+def _is_global(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_global
+
+
+def _limits(timeouts: Timeouts) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(
+        total=timeouts.total_s,
+        sock_connect=timeouts.connect_s,
+        sock_read=timeouts.first_byte_s,
+    )
 
 
 def _unanswered(error: Exception) -> bool:

@@ -68,13 +68,14 @@ class Words:
         return int(self.number(name, default))
 
 
-def words_of(headers: dict[str, str], asked: Asked | None) -> Words:
+def words_of(headers: dict[str, str], asked: Asked | None, own: str = "") -> Words:
+    """`own`: what the upstream itself was told, which counts last."""
     texts = [headers.get("x-answer", ""), headers.get("x-fault", "")]
     for line in (asked.text if asked is not None else "").splitlines():
         kind, colon, rest = line.strip().partition(":")
         if colon and kind in ("answer", "fault"):
             texts.append(rest)
-    return Words(texts)
+    return Words([*texts, own])
 
 
 class Called(msgspec.Struct):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections import deque
 from typing import Any, cast
 
 import httptools
@@ -54,12 +55,17 @@ class Received(msgspec.Struct):
 
 class FaultyUpstream:
     """`url` is the base with `/v1` once it is started, `gemini_url` that with `/v1beta`. `key`, if
-    given, must come with each request. `left` counts the clients that went before their end."""
+    given, must come with each request. `left` counts the clients that went before their end.
+
+    `script` holds words for the next requests to a model, one entry each; `usual` those for all
+    others. They count before what a request itself says."""
 
     def __init__(self, key: str | None = None) -> None:
         self.received: list[Received] = []
         self.left = 0
         self.port = 0
+        self.script: deque[str] = deque()
+        self.usual = ""
         self._key = key
         self._number = 0
         self._server: asyncio.Server | None = None
@@ -146,7 +152,8 @@ class FaultyUpstream:
                 body = gemini_checks.spelt(body)
             counting = request.path.endswith(("count_tokens", ":countTokens"))
             asked = _asked(dialect, request, body, counting=counting)
-            words = words_of(request.headers, asked)
+            own = self.usual if counting or not self.script else self.script.popleft()
+            words = words_of(request.headers, asked, own)
             wire = Wire(writer, words)
             if counting:
                 await wire.whole(_encoded(_count(dialect, body)))
@@ -159,7 +166,10 @@ class FaultyUpstream:
             param = error.param if isinstance(error, RequestError) else None
             await self._tell_error(wire, words, dialect, 400, str(error), param)
             return
-        if "error" in words:
+        if "toolfail" in words:
+            body = _tool_use_failed(asked)
+            await wire.error(400, _encoded(body), "application/json")
+        elif "error" in words:
             status = words.count("error", 500)
             await self._tell_error(wire, words, dialect, status, "Told to fail.", None)
         elif "html" in words:
@@ -213,6 +223,15 @@ class FaultyUpstream:
         found = found or given.get("authorization", "").removeprefix("Bearer ")
         if found != self._key:
             raise _StatusError(401, "The API key is wrong.")
+
+
+def _tool_use_failed(asked: Asked) -> dict[str, Any]:
+    """As Groq says that what its model wrote is no call it can read: the text itself is beside."""
+    name = asked.tools[0][0] if asked.tools else "nothing"
+    text = f'<function={name}>{{"city": "Oslo"}}</function>'
+    said = "Failed to call a function. Please adjust your prompt."
+    error = {"message": said, "type": "invalid_request_error", "code": "tool_use_failed"}
+    return {"error": {**error, "failed_generation": text}}
 
 
 class _StatusError(Exception):

@@ -1,0 +1,137 @@
+"""Whether providers, models, aliases and tiers of a configuration fit together."""
+
+import difflib
+from collections.abc import Callable, Iterable
+
+from reflexarc.gateway.config import GatewayConfig
+from reflexarc.gateway.config_lines import Lines
+from reflexarc.gateway.config_pool import TIERS, ProviderConfig, Served
+from reflexarc.gateway.config_ranges import check_ranges
+from reflexarc.gateway.config_urls import check_url, is_private
+from reflexarc.steps.errors import ConfigError
+from reflexarc.upstream.providers import KINDS
+from reflexarc.wire.dialects import NAMES
+
+
+def check_pool(config: GatewayConfig, where: str, lines: Lines | None) -> None:
+    """Raises `ConfigError` with the line of what is wrong, where it is known."""
+
+    def at(*path: str | int) -> str:
+        line = lines.of(path) if lines is not None else None
+        return where if line is None else f"{where}:{line}"
+
+    for name, provider in config.provider.items():
+        _check_provider(name, provider, at)
+    for name, model in config.model.items():
+        if not any(getattr(model, tier) for tier in TIERS):
+            raise ConfigError(
+                f"{at('model', name)}: model.{name} has no deployment: give standard = "
+                '[{ provider = "...", model = "..." }]'
+            )
+        for tier in TIERS:
+            here = f"{at('model', name, tier)}: model.{name}.{tier}"
+            _check_served(config, here, getattr(model, tier))
+    for name, target in config.alias.items():
+        if name in config.model:
+            raise ConfigError(f"{at('alias', name)}: alias {name!r} is a model's own name")
+        if target not in config.model:
+            hint = nearest(target, config.model)
+            raise ConfigError(f"{at('alias', name)}: there is no model {target!r}; {hint}")
+    names = [*config.model, *config.alias]
+    for index, route in enumerate(config.route):
+        if not route.pooled:
+            continue
+        if not config.model:
+            raise ConfigError(
+                f'{at("route", index, "upstream")}: upstream = "models" needs a [model.NAME]'
+            )
+        for name in route.models:
+            if name not in names:
+                hint = nearest(name, names)
+                raise ConfigError(
+                    f"{at('route', index, 'models')}: there is no model {name!r}; {hint}"
+                )
+
+
+def check_dialects(dialects: tuple[str, ...], here: str) -> None:
+    """Raises `ConfigError` where one is not known, or given twice."""
+    known = ", ".join(NAMES)
+    if not dialects or len(set(dialects)) < len(dialects):
+        raise ConfigError(f"{here}: dialect names what the upstream speaks, each once: {known}")
+    for name in dialects:
+        if name not in NAMES:
+            raise ConfigError(f"{here}: there is no dialect {name!r}; {nearest(name, NAMES)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What may have been meant."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"known are {', '.join(names)}" if names else "none is configured"
+
+
+def _check_provider(name: str, provider: ProviderConfig, at: Callable[..., str]) -> None:
+    here = f"{at('provider', name)}: provider.{name}"
+    kind = KINDS.get(provider.kind)
+    if kind is None:
+        said = at("provider", name, "kind")
+        raise ConfigError(
+            f"{said}: provider.{name}: there is no kind {provider.kind!r}; "
+            f"{nearest(provider.kind, KINDS)}"
+        )
+    url = provider.url or kind.url
+    if provider.kind == "embedded":
+        if provider.key_env or provider.key_file:
+            raise ConfigError(f"{here}: the embedded engine takes no key")
+    elif url is None:
+        raise ConfigError(f"{here}: url is needed: a {provider.kind} provider has no usual one")
+    if url is not None:
+        placed = f"{at('provider', name, 'url')}: provider.{name}"
+        check_url(url, placed, name="url")
+        is_local = kind.local if provider.local is None else provider.local
+        may = (is_local if provider.private is None else provider.private) or is_local
+        private = is_private(url)
+        if private and not may and provider.url is not None:
+            raise ConfigError(
+                f"{placed}: url leads into a private network: set private = true if that is meant"
+            )
+        if private is False and is_local and provider.local:
+            raise ConfigError(f"{placed}: local = true, but its url leads out into the world")
+        if url.startswith("http://") and private is False:
+            raise ConfigError(f"{placed}: url is http: a key would travel in the open; use https")
+    if provider.key_env and provider.key_file:
+        raise ConfigError(f"{here}: key_env or key_file, not both")
+    if provider.dialect is not None:
+        given = provider.dialect
+        check_dialects((given,) if isinstance(given, str) else given, here)
+    check_ranges(provider, here, "")
+    if provider.timeouts is not None:
+        check_ranges(provider.timeouts, here, "timeouts.")
+
+
+def _check_served(config: GatewayConfig, here: str, deployments: tuple[Served, ...]) -> None:
+    seen: set[tuple[str, str, str]] = set()
+    for served in deployments:
+        provider = config.provider.get(served.provider)
+        if provider is None:
+            hint = nearest(served.provider, config.provider)
+            raise ConfigError(f"{here}: there is no provider {served.provider!r}; {hint}")
+        if not served.model:
+            raise ConfigError(f"{here}: model says nothing")
+        tiers = KINDS[provider.kind].service_tiers
+        if served.service_tier and tiers and served.service_tier not in tiers:
+            raise ConfigError(
+                f"{here}: {provider.kind} has no service_tier "
+                f"{served.service_tier!r}; {nearest(served.service_tier, tiers)}"
+            )
+        if served.service_tier and not tiers and provider.kind != "compatible":
+            raise ConfigError(f"{here}: {provider.kind} has no service tiers")
+        key = served.provider, served.model, served.service_tier
+        if key in seen:
+            raise ConfigError(f"{here}: {'/'.join(key[:2])} is there twice")
+        seen.add(key)
+        check_ranges(served, here, "")
+        if served.price is not None:
+            check_ranges(served.price, here, "price.")

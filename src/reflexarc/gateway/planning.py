@@ -1,0 +1,142 @@
+"""What a request to a pooled route asks for: which model, in which tier, of which deployments."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from reflexarc.gateway.asgi import Headers, header
+from reflexarc.gateway.config_pool import Tier, TierConfig, TiersConfig
+from reflexarc.gateway.doors import Door
+from reflexarc.gateway.pool import Pool
+from reflexarc.gateway.told import Told
+from reflexarc.steps.errors import MalformedError, RequestError
+from reflexarc.upstream.deployments import Deployment
+from reflexarc.wire.dialects import dialect
+from reflexarc.wire.json import decode_strict, split_list, split_object
+from reflexarc.wire.turns import Ask
+
+_SESSION_HEADERS = (b"x-session-id", b"x-session-affinity", b"x-correlation-id")
+_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_BY_SERVICE_TIER: dict[str, Tier] = {"priority": "interactive", "flex": "batch"}
+_MAX_NAME_BYTES = 256
+
+
+class Plan(msgspec.Struct):
+    """`model` is the configured one; `served` its deployments in this tier, in order of
+    preference. `body` is plain, `members` its members. `session` tells one conversation from
+    others of the same caller. `ask` is the request read whole, once it was. `max_output`: tokens
+    that the answer is bounded to, None where it is not."""
+
+    model: str
+    tier: Tier
+    limits: TierConfig
+    served: tuple[Deployment, ...]
+    body: bytes
+    members: dict[str, msgspec.Raw]
+    stream: bool
+    session: str
+    tenant: str
+    local_only: bool
+    max_output: int | None = None
+    ask: Ask | None = None
+
+
+class Planner:
+    """`pool` says what there is, `tiers` what each tier wants."""
+
+    def __init__(self, pool: Pool, tiers: TiersConfig) -> None:
+        self._pool = pool
+        self._tiers = tiers
+
+    def plan(
+        self,
+        door: Door,
+        headers: Headers,
+        told: Told,
+        body: bytes,
+        tenant: str,
+        tier: Tier | None = None,
+        *,
+        local_only: bool = False,
+    ) -> Plan:
+        """`body` is plain JSON. `tier` and `local_only` as the caller's key says. Raises
+        `InputError`: a model that there is not, a tier that is none, nowhere to go."""
+        members = split_object(body)
+        model = self._pool.model_of(door.route, asked_model(door, members))
+        stream = door.where.stream or _is_true(members.get("stream"))
+        chosen = told.tier or tier or door.route.tier or _inferred(members, stream=stream)
+        stays = local_only or told.local_only or door.route.local_only
+        return Plan(
+            model=model,
+            tier=chosen,
+            limits=getattr(self._tiers, chosen),
+            served=self._pool.served(model, chosen, local_only=stays),
+            body=body,
+            members=members,
+            stream=stream,
+            session=told.session or _session(door, headers, members),
+            tenant=tenant,
+            local_only=stays,
+            max_output=max_output(door, members),
+        )
+
+
+def asked_model(door: Door, members: dict[str, msgspec.Raw]) -> str:
+    if door.where.model:
+        return door.where.model
+    value = _value(members, "model")
+    if not isinstance(value, str) or not value:
+        raise RequestError("model must name a model", param="model")
+    return value
+
+
+def _inferred(members: dict[str, msgspec.Raw], *, stream: bool) -> Tier:
+    """Where a step belongs that says nothing of it: one whose client reads along is waited for."""
+    asked = _value(members, "service_tier")
+    if isinstance(asked, str) and asked in _BY_SERVICE_TIER:
+        return _BY_SERVICE_TIER[asked]
+    return "interactive" if stream else "standard"
+
+
+def _session(door: Door, headers: Headers, members: dict[str, msgspec.Raw]) -> str:
+    """What a client names its conversation, else what the conversation begins with."""
+    for name in _SESSION_HEADERS:
+        given = header(headers, name)
+        if given and len(given) <= _MAX_NAME_BYTES:
+            return given.decode("latin-1")
+    named = _value(members, "prompt_cache_key")
+    if isinstance(named, str) and named:
+        return named[:_MAX_NAME_BYTES]
+    digest = hashlib.blake2b(digest_size=12)
+    spoken = dialect(door.client)
+    conversation = members.get(spoken.conversation)
+    for name in ("system", "instructions", "systemInstruction"):
+        digest.update(bytes(members.get(name, b"")))
+    if conversation is not None:
+        try:
+            first = split_list(conversation, spoken.conversation)[:2]
+        except MalformedError:
+            first = [conversation]
+        for one in first:
+            digest.update(bytes(one))
+    return f"~{digest.hexdigest()}"
+
+
+def max_output(door: Door, members: dict[str, msgspec.Raw]) -> int | None:
+    held: Any = members
+    if door.client == "gemini":
+        held = _value(members, "generationConfig")
+        given = held.get("maxOutputTokens") if isinstance(held, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of anything
+    else:
+        given = next((_value(members, name) for name in _LIMITS if name in members), None)
+    return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else None
+
+
+def _value(members: dict[str, msgspec.Raw], name: str) -> Any:
+    raw = members.get(name)
+    return None if raw is None else decode_strict(bytes(raw), name)
+
+
+def _is_true(raw: msgspec.Raw | None) -> bool:
+    return raw is not None and bytes(raw) == b"true"

@@ -1,0 +1,86 @@
+"""The gateway's side of System 2: deployments, accounts, the connection, and who drives them."""
+
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from reflexarc.accounts.prices import Prices
+from reflexarc.gateway.accounting import Accounting, open_desk
+from reflexarc.gateway.charging import Charging
+from reflexarc.gateway.choosing import Chooser
+from reflexarc.gateway.config import GatewayConfig
+from reflexarc.gateway.converting import Converting
+from reflexarc.gateway.driving import Driver
+from reflexarc.gateway.forwarding import Forwarder
+from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.planning import Planner
+from reflexarc.gateway.pool import Pool
+from reflexarc.gateway.preparing import Preparing
+from reflexarc.gateway.state import State
+from reflexarc.gateway.warming import warm_up
+from reflexarc.upstream import Transport
+from reflexarc.upstream.fleet import Fleet
+from reflexarc.upstream.ratios import Ratios
+from reflexarc.upstream.retrying import RetryBudget
+
+
+class System2:
+    """`start` and `close` it. `name` is the gateway's; `before` is whose place this one takes: what
+    that measured goes on. Raises `ConfigError` for keys or prices that are not there."""
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        environment: Mapping[str, str],
+        state: State,
+        name: str,
+        metrics: Metrics,
+        clock_s: Callable[[], float],
+        before: "System2 | None" = None,
+    ) -> None:
+        self._config = config
+        self._state = state
+        self._metrics = metrics
+        self._clock_s = clock_s
+        listed = config.accounts.prices
+        prices = Prices.load(None if listed is None else Path(listed))
+        self.pool = Pool(config, environment, prices)
+        self.planner = Planner(self.pool, config.tier)
+        self.fleet = Fleet()
+        self.fleet.adopt(self.pool.deployments, None if before is None else before.fleet)
+        self.ratios = Ratios() if before is None else before.ratios
+        self.chooser = Chooser(self.fleet, self.pool.price, self.ratios)
+        self._desk = open_desk(state, config, clock_s)
+        self.accounting = Accounting(
+            config.accounts, self._desk, self.chooser, name, state.secret, time.time
+        )
+        self.converting = Converting(config.limits.json_depth)
+        self._transport: Transport | None = None
+
+    async def start(self, tls: ssl.SSLContext | None) -> tuple[Transport, Driver, Forwarder]:
+        """Inside a running event loop. `tls`: whom to believe over https."""
+        if self._desk is not None:
+            await self._desk.start()
+        transport = Transport(self._config.timeouts, self._clock_s, tls)
+        self._transport = transport
+        await warm_up(transport, self._config)
+        driver = Driver(
+            transport,
+            Preparing(self.converting, self._state.secret),
+            self.chooser,
+            RetryBudget(),
+            self._metrics,
+            self._clock_s,
+            time.time,
+            self._config.timeouts.total_s,
+            Charging(self.chooser, self._metrics).finished,
+        )
+        return transport, driver, Forwarder(transport, self._metrics, self._clock_s, driver)
+
+    async def close(self) -> None:
+        if self._transport is not None:
+            await self._transport.close()
+        await self.accounting.close()
+        if self._desk is not None:
+            await self._desk.close()
