@@ -1,5 +1,6 @@
 """docs/results.md and the README's numbers from results/*.json; `--check` only compares."""
 
+import contextlib
 import json
 import re
 import sys
@@ -10,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from acceptance.lines import RESULTS, Run
+from acceptance.tables import Table
 
 TARGET = RESULTS.parent / "docs" / "results.md"
 README = RESULTS.parent / "README.md"
@@ -30,16 +32,18 @@ benchmarks leave. Do not edit.
 
 
 def render(folder: Path = RESULTS) -> str:
-    """The whole page; runs of acceptance programs as required beside measured, other files as
-    their figures."""
-    sections = [_HEAD]
-    for path in sorted(folder.glob("*.json")):
-        data = path.read_bytes()
-        try:
-            sections.append(_run(msgspec.json.decode(data, type=Run)))
-        except msgspec.ValidationError:
-            sections.append(_figures(path.stem, cast(dict[str, Any], json.loads(data))))
-    return "\n".join(sections)
+    """The whole page; runs of acceptance programs as required beside measured, tables as such,
+    other files as their figures."""
+    paths = sorted(folder.glob("*.json"))
+    return "\n".join([_HEAD, *(_section(path.stem, path.read_bytes()) for path in paths)])
+
+
+def _section(name: str, data: bytes) -> str:
+    with contextlib.suppress(msgspec.ValidationError):
+        return _run(msgspec.json.decode(data, type=Run))
+    with contextlib.suppress(msgspec.ValidationError):
+        return msgspec.json.decode(data, type=Table).as_markdown()
+    return _figures(name, cast(dict[str, Any], json.loads(data)))
 
 
 def _run(run: Run) -> str:

@@ -22,7 +22,6 @@ decisions do to streams stays in. Ratios with nothing taken off are told as well
 
 import argparse
 import asyncio
-import ctypes
 import os
 import statistics
 import subprocess
@@ -44,7 +43,7 @@ from acceptance.gateway_world import (
     read_requests,
 )
 from acceptance.lines import Lines
-from acceptance.processes import process
+from acceptance.processes import cpu_s, process
 from acceptance.wire_cpu_clients import beside, streams
 from acceptance.wire_cpu_streams import CALL_DELTAS, events
 from acceptance.wire_cpu_upstream import PACE_S
@@ -68,7 +67,7 @@ class Where(NamedTuple):
 
     def cpu_s(self) -> dict[str, float]:
         """CPU of each of its processes since it began."""
-        return {name: _cpu_s(pid) for name, pid in {"itself": self.pid, **self.children}.items()}
+        return {name: cpu_s(pid) for name, pid in {"itself": self.pid, **self.children}.items()}
 
 
 class Alone(NamedTuple):
@@ -93,13 +92,6 @@ class Arm(NamedTuple):
     tree_us: float
     apart: float
     decisions: Counter[str]
-
-
-def _cpu_s(pid: int) -> float:
-    clock = ctypes.c_int()
-    if ctypes.CDLL(None).clock_getcpuclockid(pid, ctypes.byref(clock)):
-        raise RuntimeError(f"process {pid} has no CPU clock: it is gone, or this is no Linux")
-    return time.clock_gettime(clock.value)
 
 
 def measure(lines: Lines, passes: int = PASSES) -> None:
@@ -216,14 +208,14 @@ async def _sorted(asked_at: str, bodies: Sequence[bytes]) -> tuple[list[bytes], 
 
 async def _alone(world: _World, where: Where) -> Alone:
     _, asked_at = world.addresses(where, "chat")
-    before_s = _cpu_s(where.pid)
+    before_s = cpu_s(where.pid)
     await asyncio.sleep(_ALONE_S)
-    idle_s = (_cpu_s(where.pid) - before_s) / _ALONE_S
-    before_s, began_s = _cpu_s(where.pid), time.monotonic()
+    idle_s = (cpu_s(where.pid) - before_s) / _ALONE_S
+    before_s, began_s = cpu_s(where.pid), time.monotonic()
     answers = await load(asked_at, world.bodies, RATE_PER_S, _ALONE_S)
     _check(answers)
     took_s = time.monotonic() - began_s
-    return Alone(idle_s, (_cpu_s(where.pid) - before_s - idle_s * took_s) / len(answers))
+    return Alone(idle_s, (cpu_s(where.pid) - before_s - idle_s * took_s) / len(answers))
 
 
 async def _arm(world: _World, where: Where, client: str, upstream: str, alone: Alone) -> Arm:

@@ -17,6 +17,7 @@ from reflexarc.store.queued_entries import Entry
 from reflexarc.store.recording import Recording
 from reflexarc.store.records import TrailEntry
 from reflexarc.traces import read_sessions
+from reflexarc.upstream.embedded.saved import DIRECTORY, Fit, Saved
 from tests.cli.conftest import TOOLS, Run, shop_session
 from tests.store.stepping import BEGAN_S, at, calls, record, result, says, user
 
@@ -147,6 +148,22 @@ def test_a_purge_reaches_requests_that_wait_in_the_batch_queue(
     assert queue.of("t1", "t1") is not None
     assert b"whatever" not in (state_dir / "queue.db").read_bytes()
     queue.close()
+    shop.close()
+
+
+def test_a_purge_reaches_what_the_embedded_engine_saved(
+    shop: Recording, run: Run, state_dir: Path
+) -> None:
+    saved = Saved(state_dir / DIRECTORY, Fit("m", "e", "f16"), 2**20, 3600, lambda: BEGAN_S)
+    draft = saved.draft("name", 20)
+    assert draft is not None
+    (saved.directory / draft).write_bytes(b"what they said there")
+    assert saved.keep("name", draft, 5)
+    assert [p.suffix for p in sorted(saved.directory.glob("name*"))] == [".state", ".json"]
+    assert run("store", "purge", "--session", "s7", "--yes")[0] == 0
+    assert list(saved.directory.glob("name*")) == []
+    assert saved.begin("name") is None
+    saved.close()
     shop.close()
 
 

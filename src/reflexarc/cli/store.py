@@ -23,6 +23,7 @@ from reflexarc.store.reading import kept_sessions, stats
 from reflexarc.store.store import Store, said
 from reflexarc.store.tenants import tenants_of
 from reflexarc.traces.sessions import write_sessions
+from reflexarc.upstream.embedded import forget_states
 
 _BUSY_MS = 10_000
 
@@ -182,6 +183,8 @@ def purge_command(
         whose, older = (tenants, before) if session is None else ((), None)
         forget_kept(state_dir(state), gone.values, whose, older)
         forget_queued(state_dir(state), gone.values, whose, older, unix_time=time.time)
+        # Whose they are stands nowhere in the open: all of them go. Their sessions are read anew.
+        forget_states(state_dir(state))
         relearned = artifacts_after(store, gone, time.time())
     _say(gone.sessions, gone.steps, relearned, emptied.fault, False, as_json)
     faults = [emptied.fault] if emptied.fault else []

@@ -16,19 +16,28 @@ ENGINE_LABEL = "embedded; plumbing-grade"
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens of the prompt, of these those found in the engine's cache, and tokens written."""
+    """Tokens of the prompt, of these those found in the engine's cache, and tokens written; of
+    the latter, drafted ones that were right, and beside them those that were not."""
 
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
+    accepted_tokens: int = 0
+    rejected_tokens: int = 0
 
     def as_chat(self) -> dict[str, Any]:
-        return {
+        told: dict[str, Any] = {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "total_tokens": self.prompt_tokens + self.completion_tokens,
             "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
         }
+        if self.accepted_tokens or self.rejected_tokens:
+            told["completion_tokens_details"] = {
+                "accepted_prediction_tokens": self.accepted_tokens,
+                "rejected_prediction_tokens": self.rejected_tokens,
+            }
+        return told
 
 
 class Written(msgspec.Struct, frozen=True):

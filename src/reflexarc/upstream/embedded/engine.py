@@ -143,6 +143,8 @@ def summed(pieces: list[Piece], answering: Answering) -> Written:
         prompt_tokens=prompt_tokens,
         cached_tokens=min(last.cached_tokens, prompt_tokens),
         completion_tokens=last.tokens_predicted,
+        accepted_tokens=last.accepted_tokens,
+        rejected_tokens=last.rejected_tokens,
     )
     text = "".join(piece.content for piece in pieces)
     return Written(text, answering.tool, last.stop_type == "limit", usage)

@@ -41,6 +41,15 @@ class Piece(msgspec.Struct, frozen=True):
     def cached_tokens(self) -> int:
         return 0 if self.timings is None else self.timings.cache_n
 
+    @property
+    def accepted_tokens(self) -> int:
+        """Drafted ones that were right."""
+        return 0 if self.timings is None else self.timings.draft_n_accepted
+
+    @property
+    def rejected_tokens(self) -> int:
+        return 0 if self.timings is None else self.timings.draft_n - self.timings.draft_n_accepted
+
 
 class _Timings(msgspec.Struct, frozen=True):
     cache_n: int = 0
