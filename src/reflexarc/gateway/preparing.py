@@ -7,6 +7,7 @@ import msgspec
 import yarl
 
 from reflexarc.gateway.asgi import Headers
+from reflexarc.gateway.config import EMBEDDED
 from reflexarc.gateway.converting import Converting, UnfitError
 from reflexarc.gateway.planning import Plan
 from reflexarc.steps.errors import MalformedError, RequestError
@@ -17,6 +18,7 @@ from reflexarc.upstream import (
     forwarded_request_headers,
 )
 from reflexarc.upstream.deployments import Deployment
+from reflexarc.upstream.embedded import engine_headers
 from reflexarc.wire.chat_answer import OWN_ID_START, own_ids_fitted
 from reflexarc.wire.converting import Conversion
 from reflexarc.wire.dialect import Where
@@ -97,7 +99,10 @@ class Preparing:
             conversion, body = await self._converted(plan, asking, deployment, dialect)
         if deployment.kind in _TOLD_SESSIONS:
             sent = [pair for pair in sent if pair[0] != "x-session-id"]
-            sent.append(("x-session-id", self._session(plan)))
+            if deployment.kind == EMBEDDED:
+                sent.extend(engine_headers(plan.tenant, self._session(plan)))
+            else:
+                sent.append(("x-session-id", self._session(plan)))
         return Prepared(url, sent, body, dialect, reach, conversion)
 
     def _same(self, plan: Plan, deployment: Deployment, dialect: str) -> bytes:
