@@ -7,11 +7,13 @@ from reflexarc.upstream.embedded.choosing import (
     ANSWER_DESCRIPTION,
     FRAMES,
     MAX_WORDS_CHARS,
+    OPENINGS,
     choose,
     described,
     request_words,
     spoken,
 )
+from reflexarc.upstream.embedded.options import SCORING_TOKENS
 
 LIGHT = ToolSpec("set_light", "Turn a light on or off. Rooms have names.")
 MUSIC = ToolSpec("playMusic", "Play a song")
@@ -82,3 +84,17 @@ def test_names_are_spoken(name: str, words: str) -> None:
 def test_a_description_is_its_first_sentence_or_the_name() -> None:
     assert described(LIGHT) == "Turn a light on or off"
     assert described(ToolSpec("get_order")) == "Get order"
+
+
+def test_whatever_is_written_all_frames_fit_what_is_kept_for_them() -> None:
+    """A token can be a single byte; the frames' openings are 300 tokens together."""
+    wild = "\U0001f9d1\u200d\U0001f680" * 500
+    tool = ToolSpec("\u5de5" * 400, wild)
+    words = request_words([Message("user", wild)])
+    shown = [frame(spoken(tool.name), described(tool)) + words for frame in FRAMES]
+    theirs = [
+        text.removeprefix(opening).encode() for text, opening in zip(shown, OPENINGS, strict=True)
+    ]
+    assert sum(map(len, theirs)) <= SCORING_TOKENS - 300
+    assert sum(map(len, OPENINGS)) < 3 * 300
+    assert request_words([Message("user", "a" * 500)]) == "a" * MAX_WORDS_CHARS

@@ -196,3 +196,18 @@ def test_what_is_torn_or_of_other_settings_is_not_loaded(tmp_path: Path) -> None
         assert cached(engine, "old maps", "one") > OPENING
         assert engine.restarts == 0
     assert_sizes(tmp_path, other)
+
+
+@pytest.mark.parametrize("saves", ["a file is in the way", "nothing is to be saved"])
+def test_where_nothing_can_be_saved_it_serves_all_the_same(saves: str, tmp_path: Path) -> None:
+    options = OPTIONS
+    if saves == "nothing is to be saved":
+        options = msgspec.structs.replace(OPTIONS, saved_mib=0)
+    else:
+        (tmp_path / DIRECTORY).write_text("in the way")
+    with Embedded(options=options, state_directory=tmp_path) as engine:
+        assert cached(engine, "bears", "one", "a") <= OPENING
+        assert cached(engine, "bears", "one", "a") > OPENING
+        assert cached(engine, "bears", "one", "b") == 0
+        assert cached(engine, "bears", "one", "c") == 0
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []

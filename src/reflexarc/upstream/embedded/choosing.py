@@ -13,7 +13,9 @@ from reflexarc.steps import Message, ToolSpec
 MAX_WORDS_CHARS = 240
 """Of a long message the end counts: there people say what they want."""
 
-_MAX_NAME_CHARS = 160
+# In UTF-8, where a token can be a single byte: all frames at once fit `SCORING_TOKENS`.
+_MAX_WORDS_BYTES, _MAX_DESCRIPTION_BYTES, _MAX_NAME_BYTES = 320, 200, 64
+_MAX_DESCRIPTION_CHARS = 160
 
 Score = Callable[[int, str, str], Awaitable[float]]
 """Natural log-probability of the second text right after the first, which is in the frame of this
@@ -71,7 +73,7 @@ def request_words(messages: Sequence[Message]) -> str:
     """What the user last said, on one line; empty where there is nothing."""
     for message in reversed(messages):
         if message.role == "user" and message.content.strip():
-            return plain(message.content)[-MAX_WORDS_CHARS:]
+            return _last(plain(message.content)[-MAX_WORDS_CHARS:], _MAX_WORDS_BYTES)
     return ""
 
 
@@ -115,12 +117,20 @@ def spoken(name: str) -> str:
         f" {c}" if c.isupper() and i and name[i - 1].islower() else c for i, c in enumerate(name)
     )
     words = " ".join("".join(c if c.isalnum() else " " for c in broken).split()).lower()
-    return (words or name)[:_MAX_NAME_CHARS]
+    return _first(words or name, _MAX_NAME_BYTES)
 
 
 def described(tool: ToolSpec) -> str:
     """The first sentence of its description, which says what it is for; its name without one."""
     text = plain(tool.description)
     first, stop, _ = text.partition(". ")
-    short = (first if stop else text).rstrip(".")[:160]
-    return short or spoken(tool.name).capitalize()
+    short = (first if stop else text).rstrip(".")[:_MAX_DESCRIPTION_CHARS]
+    return _first(short, _MAX_DESCRIPTION_BYTES) or spoken(tool.name).capitalize()
+
+
+def _first(text: str, most_bytes: int) -> str:
+    return text.encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
+
+
+def _last(text: str, most_bytes: int) -> str:
+    return text.encode("utf-8", "replace")[-most_bytes:].decode("utf-8", "ignore")

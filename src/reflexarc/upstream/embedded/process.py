@@ -61,11 +61,10 @@ def main() -> None:
     setup = msgspec.json.decode(sys.argv[2], type=Setup) if len(sys.argv) > 2 else Setup()
     ending = _Ending()
     threading.Thread(target=ending.watch, daemon=True).start()
-    saved = _saved(setup)
+    saved, key = _saved(setup)
     api_key = secrets.token_hex(16)
     server = _llama_server(api_key, setup.options, saved)
     listener = socket.socket(fileno=int(sys.argv[1]))
-    key = secrets.token_bytes(32) if saved is None else secret(saved.directory)
     asyncio.run(_serve(server.listening_address, api_key, setup, saved, key, listener, ending))
     # No destructor of llama.cpp is waited for.
     os._exit(0)
@@ -95,17 +94,19 @@ class _Ending:
             await self._told.wait()
 
 
-def _saved(setup: Setup) -> Saved | None:
+def _saved(setup: Setup) -> tuple[Saved | None, bytes]:
+    """Where states are saved, and the key of their names; one for this process alone where none
+    can be."""
     options = setup.options
-    if setup.directory is None or not options.saved_mib:
-        return None
-    fit = Fit(_digest(model_path()), _engine(), options.kv_type)
-    max_bytes = options.saved_mib * 2**20
-    try:
-        return Saved(Path(setup.directory), fit, max_bytes, options.saved_hours * 3600, time.time)
-    except ConfigError as error:
-        _log.error("the embedded engine saves nothing: %s", error)
-        return None
+    if setup.directory is not None and options.saved_mib:
+        fit = Fit(_digest(model_path()), _engine(), options.kv_type)
+        max_bytes, keep_s = options.saved_mib * 2**20, options.saved_hours * 3600
+        try:
+            saved = Saved(Path(setup.directory), fit, max_bytes, keep_s, time.time)
+            return saved, secret(saved.directory)
+        except ConfigError as error:
+            _log.error("the embedded engine saves nothing: %s", error)
+    return None, secrets.token_bytes(32)
 
 
 def _digest(path: Path) -> str:
@@ -137,8 +138,8 @@ def _llama_server(key: str, options: EngineOptions, saved: Saved | None) -> Any:
         # Of the kinds there are, the one that looks at nothing but the slot's own tokens.
         kinds = xllamacpp.common_speculative_type
         params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
-    if saved is not None:
-        params.slot_save_path = f"{saved.directory}{os.sep}"
+    # Without any, llama.cpp erases no slot either; beneath a file nothing can be written.
+    params.slot_save_path = f"{os.devnull if saved is None else saved.directory}{os.sep}"
     params.cpuparams.n_threads = options.threads or threads()
     params.cpuparams_batch.n_threads = options.threads or threads()
     params.n_threads_http = 4 + slots_needed(options.slots)
