@@ -20,6 +20,7 @@ from reflexarc.gateway.config_reading import checked
 from reflexarc.gateway.serving import listen, server_config
 from reflexarc.gateway.system1 import System1Limits
 from reflexarc.reflex import learn
+from reflexarc.sim.faulty import FaultyUpstream
 from reflexarc.steps import Message, Session, ToolCall, ToolSpec
 from reflexarc.upstream import Timeouts
 
@@ -273,3 +274,13 @@ async def start(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     yield starting
     for stop in stops:
         await stop()
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[tuple[FaultyUpstream, FaultyUpstream]]:
+    first, second = FaultyUpstream(key="one"), FaultyUpstream(key="two")
+    await first.start()
+    await second.start()
+    yield first, second
+    await first.stop()
+    await second.stop()

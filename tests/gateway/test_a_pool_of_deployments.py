@@ -3,92 +3,15 @@
 import itertools
 import json
 import time
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
-from reflexarc.gateway.config import Route
-from reflexarc.gateway.config_pool import (
-    ModelConfig,
-    Price,
-    ProviderConfig,
-    Served,
-    TierConfig,
-    TiersConfig,
-)
+from reflexarc.gateway.config_pool import TierConfig
 from reflexarc.sim.faulty import FaultyUpstream
 from reflexarc.wire.dialects import NAMES
 
-from .asking import client_of
-from .conftest import Running, Starter
-
-CHEAP = Price(input=1.0, output=2.0)
-DEAR = Price(input=10.0, output=20.0)
-
-
-@pytest.fixture
-async def two() -> AsyncIterator[tuple[FaultyUpstream, FaultyUpstream]]:
-    first, second = FaultyUpstream(key="one"), FaultyUpstream(key="two")
-    await first.start()
-    await second.start()
-    yield first, second
-    await first.stop()
-    await second.stop()
-
-
-def base_of(faulty: FaultyUpstream, dialect: str) -> str:
-    return faulty.gemini_url if dialect == "gemini" else faulty.url
-
-
-async def pooled(
-    start: Starter,
-    two: tuple[FaultyUpstream, FaultyUpstream],
-    dialects: tuple[str, str] = ("chat", "chat"),
-    tier: TierConfig | None = None,
-    **more: Any,
-) -> Running:
-    """A gateway with the model `agent`, served by the first, and then by the second."""
-    providers = {
-        name: ProviderConfig(
-            url=base_of(faulty, spoken), key_env=f"KEY_{name}", dialect=spoken, private=True
-        )
-        for name, faulty, spoken in zip(("a", "b"), two, dialects, strict=True)
-    }
-    served = (Served("a", "faulty-1", price=CHEAP), Served("b", "faulty-2", price=DEAR))
-    tiers = TiersConfig() if tier is None else TiersConfig(tier, tier, tier)
-    return await start(
-        routes=(Route(upstream="models", mode="off"),),
-        environment={"KEY_a": "one", "KEY_b": "two"},
-        pool={
-            "provider": providers,
-            "model": {"agent": ModelConfig(standard=served)},
-            "alias": {"gpt-4o": "agent"},
-            "tier": tiers,
-        },
-        **more,
-    )
-
-
-def ask(client: str, words: str = "hello", *, stream: bool, model: str = "agent") -> Any:
-    body = client_of(client).ask(words, stream=stream, more=[], think=False)
-    if client != "gemini":
-        body["model"] = model
-    return body
-
-
-async def asked(
-    running: Running, client: str, words: str = "hello", *, stream: bool, model: str = "agent"
-) -> tuple[int, dict[str, str], Any]:
-    spoken = client_of(client)
-    path = spoken.path(stream=stream).replace("faulty-1", model)
-    headers = {"authorization": "Bearer mine", "anthropic-version": "2023-06-01"}
-    answer = await running.post(path, ask(client, words, stream=stream, model=model), headers)
-    given = {name.decode().lower(): value.decode() for name, value in answer.headers}
-    if answer.status >= 400:
-        return answer.status, given, answer.json
-    seen = spoken.gathered(answer.body) if stream else spoken.whole(answer.json)
-    return answer.status, given, seen
+from .conftest import Starter
+from .pools import ask, asked, pooled
 
 
 @pytest.mark.parametrize("spoken", NAMES)
@@ -241,3 +164,18 @@ async def test_what_it_used_is_charged_at_the_price_of_who_answered(
 def _spent(counters: dict[str, float], deployment: str) -> float:
     name = "reflexarc_spent_usd_total{deployment=" + f'"{deployment}"'
     return sum(value for key, value in counters.items() if key.startswith(name))
+
+
+async def test_usage_nobody_asked_for_is_counted_and_not_told(
+    start: Starter, two: tuple[FaultyUpstream, FaultyUpstream]
+) -> None:
+    running = await pooled(start, two)
+    body = {"model": "agent", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+    for words in ("", "split=1", "crlf", "noblank"):
+        two[0].script.append(words)
+        answer = await running.chat(body)
+        assert json.loads(two[0].received[-1].body)["stream_options"] == {"include_usage": True}
+        assert b"prompt_tokens" not in answer.body
+        assert answer.body.rstrip().endswith(b"data: [DONE]")
+    found = await running.eventually(lambda found: _spent(found, "a/faulty-1") > 500e-6)
+    assert round(_spent(found, "a/faulty-1") * 1e6) == 4 * 140

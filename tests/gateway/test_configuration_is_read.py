@@ -25,6 +25,7 @@ from reflexarc.gateway.config_reading import load_config
 from reflexarc.gateway.system1 import System1Limits
 from reflexarc.steps.errors import ConfigError
 from reflexarc.upstream import Timeouts
+from reflexarc.upstream.embedded import EngineOptions
 
 ROUTE = '[[route]]\nupstream = "http://h:1/v1"\n'
 
@@ -168,11 +169,12 @@ def test_the_documented_file_shows_every_key_with_its_default(tmp_path: Path) ->
             Tls,
             AccountsConfig,
             QueueConfig,
+            EngineOptions,
         )
         for name in kind.__struct_fields__
     }
     sections = {"route", "limits", "timeouts", "system1", "store", "lifecycle", "tls"}
-    pool = {"provider", "model", "alias", "tier", "accounts", "queue"}
+    pool = {"provider", "model", "alias", "tier", "accounts", "queue", "engine"}
     # `# tier` and `prices` have no value that stands for their default.
     assert keys - {"# tier"} == known - sections - pool - {"prices"}
 

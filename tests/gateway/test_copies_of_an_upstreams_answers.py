@@ -5,12 +5,15 @@ import json
 from typing import Any
 
 from reflexarc.gateway.asgi import Arrival
+from reflexarc.gateway.callers import Caller
 from reflexarc.gateway.chains import Chains
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.continuing import Continuing
+from reflexarc.gateway.converting import Converting
 from reflexarc.gateway.doors import Door, Doors
 from reflexarc.gateway.exchanging import Exchanging
 from reflexarc.gateway.kept_door import KeptDoor
+from reflexarc.gateway.told import Told
 from reflexarc.store.kept import KeptAnswer
 
 TENANT = "00" * 16
@@ -50,13 +53,13 @@ async def test_deleted_at_the_upstream_the_copy_goes_too() -> None:
 
 
 async def test_what_only_some_readers_accept_passes_to_the_upstream() -> None:
-    exchanging = Exchanging(64, Continuing(Chains(None, 1.0, lambda: 0.0)))
     never: Any = None
+    exchanging = Exchanging(Converting(64), Continuing(Chains(None, 1.0, lambda: 0.0)), never)
     arrival = Arrival(1, b"r", [], 0.0, never, never)
     door = door_of()
     body = b'{"model":"m","input":"hi","previous_response_id":null,"user":"a","user":"b"}'
     exchange, continued = await exchanging.begin(
-        door, door.url, arrival, body, TENANT, lambda: b"none"
+        door, door.url, arrival, body, Caller(bytes.fromhex(TENANT)), lambda: b"none", Told()
     )
     assert continued is None
     assert exchange.outgoing == body

@@ -102,7 +102,7 @@ class Clerk:
         return self._keys.get(hashed) if self._keys is not None else None
 
     async def look_again(self) -> None:
-        """Reads the keys anew, if they were not read just now. Raises `BookError`."""
+        """Reads the keys anew, if anybody wrote since. Raises `BookError`."""
         await self._ask(self._do_look_again)
 
     async def reserve(
@@ -244,8 +244,9 @@ class Clerk:
             self.counts.fault = ""
 
     def _do_look_again(self) -> None:
-        if self._keys is None or self._clock_s() - self._looked_s >= self._tick_s / 4:
-            self._do_look()
+        """However soon after the last look: a key may be used in the moment it is made. What it
+        costs where nobody wrote is one read of the file's version."""
+        self._do_look()
 
     def _do_settle(self, reservation: Reservation | None, charges: Sequence[Charge]) -> None:
         self._do_settle_all([(reservation, charges)])

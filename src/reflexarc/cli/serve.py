@@ -201,7 +201,11 @@ def _embedded(config: GatewayConfig) -> AbstractContextManager[Embedded | None]:
         return nullcontext()
     hidden = [route.api_key_env for route in config.route if route.api_key_env]
     hidden += [one.key_env for one in config.provider.values() if one.key_env]
-    return Embedded(hidden_variables=hidden, state_directory=state_dir(config.state, os.environ))
+    return Embedded(
+        options=config.engine,
+        hidden_variables=hidden,
+        state_directory=state_dir(config.state, os.environ),
+    )
 
 
 def _check_files(config: GatewayConfig) -> None:

@@ -233,12 +233,16 @@ def _secret(headers: Headers) -> str:
 
 
 def open_desk(state: State, config: GatewayConfig, clock_s: Callable[[], float]) -> Desk | None:
-    """The accounts in a state directory; None without one. Raises `ConfigError` where keys are
-    wanted and there is nowhere to keep them."""
+    """The accounts in a state directory; None where nothing is to be accounted for, or there is no
+    directory. Raises `ConfigError` where keys are wanted and there is nowhere to keep them."""
+    wanted = config.accounts.keys != "off"
+    priced = any(route.pooled or route.price is not None for route in config.route)
     directory = state.directory
-    if directory is None or state.database is None:
-        if config.accounts.keys != "off":
+    if directory is None:
+        if wanted:
             raise ConfigError("accounts.keys needs a state directory that can be written")
+        return None
+    if not (wanted or priced):
         return None
     path = directory / FILE
     return Desk(

@@ -235,7 +235,9 @@ class Attempt:
         conversion = self.prepared.conversion
         relay: Relay
         if conversion is None:
-            relay = StreamPassing(dialect(self.prepared.dialect), request_id)
+            spoken = dialect(self.prepared.dialect)
+            drops = self.prepared.drop_usage
+            relay = StreamPassing(spoken, request_id, drop_usage=drops)
         else:
             relay = conversion.stream()
         out = b""

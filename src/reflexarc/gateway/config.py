@@ -18,6 +18,7 @@ from reflexarc.gateway.system1 import System1Limits
 from reflexarc.steps import Effect
 from reflexarc.store.records import Policy
 from reflexarc.upstream import Timeouts
+from reflexarc.upstream.embedded import EngineOptions
 
 Mode = Literal["off", "shadow", "managed", "live"]
 ACTING_MODES: tuple[Mode, ...] = ("managed", "live")
@@ -151,4 +152,5 @@ class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tier: TiersConfig = TiersConfig()
     accounts: AccountsConfig = AccountsConfig()
     queue: QueueConfig = QueueConfig()
+    engine: EngineOptions = EngineOptions()
     state: str | None = None

@@ -1,6 +1,7 @@
 """Whether a configuration can be meant: ranges, names that must exist, URLs."""
 
 import re
+from functools import partial
 
 from reflexarc.gateway.config import ACTING_MODES, EMBEDDED, GatewayConfig, Route
 from reflexarc.gateway.config_lines import Lines
@@ -18,12 +19,21 @@ _SECTIONS = ("limits", "timeouts", "system1", "store", "lifecycle", "tls", "acco
 def checked(config: GatewayConfig, where: str, lines: Lines | None = None) -> GatewayConfig:
     """The same configuration if it can be meant. `lines`: of the text it was read from. Raises
     `ConfigError`."""
+
+    def at(*path: str | int) -> str:
+        line = lines.of(path) if lines is not None else None
+        return where if line is None else f"{where}:{line}"
+
     if not config.route:
         raise ConfigError(f"{where}: at least one [[route]] is needed")
     paths: set[str] = set()
     audits: dict[str, float | str] = {}
     for index, route in enumerate(config.route):
-        here = f"{where}: route {index + 1}"
+        here = f"{at('route', index)}: route {index + 1}"
+
+        def keyed(name: str, index: int = index) -> str:
+            return f"{at('route', index, name)}: route {index + 1}"
+
         _check_dialects(route, here)
         if route.pooled:
             _check_pooled(route, here)
@@ -43,9 +53,9 @@ def checked(config: GatewayConfig, where: str, lines: Lines | None = None) -> Ga
         paths.add(route.path)
         if not 0 < route.max_error < 1:
             raise ConfigError(f"{here}: max_error must be between 0 and 1, not {route.max_error}")
-        check_ranges(route, here, "")
+        check_ranges(route, keyed, "")
         if route.price is not None:
-            check_ranges(route.price, here, "price.")
+            check_ranges(route.price, lambda _: keyed("price"), "price.")
         if route.mode in ACTING_MODES and route.reflex is None:
             raise ConfigError(f"{here}: mode {route.mode} needs a reflex")
         if route.mode in ACTING_MODES and route.reflex is not None:
@@ -61,12 +71,12 @@ def checked(config: GatewayConfig, where: str, lines: Lines | None = None) -> Ga
         raise ConfigError(f"{where}: port must be from 0 to 65535, not {config.port}")
     if not config.host or config.host != config.host.strip():
         raise ConfigError(f"{where}: host must name an address, not {config.host!r}")
-    check_ranges(config, where, "")
+    check_ranges(config, at, "")
     for section in _SECTIONS:
-        check_ranges(getattr(config, section), where, f"{section}.")
+        check_ranges(getattr(config, section), partial(at, section), f"{section}.")
     for tier in TIERS:
-        check_ranges(getattr(config.tier, tier), where, f"tier.{tier}.")
-    check_pool(config, where, lines)
+        check_ranges(getattr(config.tier, tier), partial(at, "tier", tier), f"tier.{tier}.")
+    check_pool(config, at)
     return config
 
 

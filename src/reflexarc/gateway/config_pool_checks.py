@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Callable, Iterable
 
 from reflexarc.gateway.config import GatewayConfig
-from reflexarc.gateway.config_lines import Lines
 from reflexarc.gateway.config_pool import TIERS, ProviderConfig, Served
 from reflexarc.gateway.config_ranges import check_ranges
 from reflexarc.gateway.config_urls import check_url, is_private
@@ -13,13 +12,8 @@ from reflexarc.upstream.providers import KINDS
 from reflexarc.wire.dialects import NAMES
 
 
-def check_pool(config: GatewayConfig, where: str, lines: Lines | None) -> None:
-    """Raises `ConfigError` with the line of what is wrong, where it is known."""
-
-    def at(*path: str | int) -> str:
-        line = lines.of(path) if lines is not None else None
-        return where if line is None else f"{where}:{line}"
-
+def check_pool(config: GatewayConfig, at: Callable[..., str]) -> None:
+    """Raises `ConfigError`. `at` gives where a key stands, by its path."""
     for name, provider in config.provider.items():
         _check_provider(name, provider, at)
     for name, model in config.model.items():
@@ -106,9 +100,13 @@ def _check_provider(name: str, provider: ProviderConfig, at: Callable[..., str])
     if provider.dialect is not None:
         given = provider.dialect
         check_dialects((given,) if isinstance(given, str) else given, here)
-    check_ranges(provider, here, "")
+
+    def keyed(key: str) -> str:
+        return f"{at('provider', name, key)}: provider.{name}"
+
+    check_ranges(provider, keyed, "")
     if provider.timeouts is not None:
-        check_ranges(provider.timeouts, here, "timeouts.")
+        check_ranges(provider.timeouts, lambda _: keyed("timeouts"), "timeouts.")
 
 
 def _check_served(config: GatewayConfig, here: str, deployments: tuple[Served, ...]) -> None:
@@ -132,6 +130,6 @@ def _check_served(config: GatewayConfig, here: str, deployments: tuple[Served, .
         if key in seen:
             raise ConfigError(f"{here}: {'/'.join(key[:2])} is there twice")
         seen.add(key)
-        check_ranges(served, here, "")
+        check_ranges(served, lambda _: here, "")
         if served.price is not None:
-            check_ranges(served.price, here, "price.")
+            check_ranges(served.price, lambda _: here, "price.")

@@ -1,5 +1,7 @@
 """Between what a number of the configuration must be."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from reflexarc.steps.errors import ConfigError
@@ -49,13 +51,14 @@ _RANGES: dict[str, tuple[float, float]] = {
 }
 
 
-def check_ranges(values: msgspec.Struct, here: str, prefix: str) -> None:
-    """Raises `ConfigError`; `prefix` is the section that the values stand in."""
+def check_ranges(values: msgspec.Struct, here: Callable[[str], str], prefix: str) -> None:
+    """Raises `ConfigError`; `here` says where a key stands, `prefix` is the section that the values
+    are in."""
     for name in values.__struct_fields__:
         if name in _RANGES:
             low, high = _RANGES[name]
             value = getattr(values, name)
             if isinstance(value, float | int) and not low <= value <= high:  # a NaN is in no range
                 raise ConfigError(
-                    f"{here}: {prefix}{name} must be from {low} to {high}, not {value}"
+                    f"{here(name)}: {prefix}{name} must be from {low} to {high}, not {value}"
                 )

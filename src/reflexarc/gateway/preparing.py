@@ -30,13 +30,14 @@ from reflexarc.wire.turns import Ask
 _ENCODINGS = frozenset({b"content-encoding", b"accept-encoding"})
 _KEYS = frozenset(KEY_NAMES)
 # Each has its own ways with a session: one name for all of them keeps its cache apart from others'.
-_TOLD_SESSIONS = frozenset({"embedded", "vllm", "sglang", "llamacpp"})
+_TOLD_SESSIONS = frozenset({EMBEDDED, "vllm", "sglang", "llamacpp"})
 _LONG_BYTES = 1024 * 1024
 
 
 class Prepared(msgspec.Struct):
     """What is sent to one deployment. `dialect` is what it is asked in; `conversion` brings its
-    answer back, None where that is the client's own."""
+    answer back, None where that is the client's own. `drop_usage`: usage was asked for that the
+    client did not ask for."""
 
     url: yarl.URL
     headers: list[tuple[str, str]]
@@ -44,6 +45,7 @@ class Prepared(msgspec.Struct):
     dialect: str
     reach: Reach
     conversion: Conversion | None = None
+    drop_usage: bool = False
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -90,10 +92,15 @@ class Preparing:
         except RequestError as error:
             raise UnfitError(error) from error
         reach = Reach(deployment.private, deployment.timeouts)
+        drop_usage = False
         if dialect == asking.client:
             sent = forwarded_request_headers(headers, key)
             sent.append(("accept-encoding", "identity"))
             body, conversion = self._same(plan, deployment, dialect), None
+            if dialect == "chat" and plan.stream and "stream_options" not in plan.members:
+                # Without it nobody would know what the answer cost.
+                body = with_member(body, "stream_options", b'{"include_usage":true}') or body
+                drop_usage = True
         else:
             sent = converted_request_headers(headers, key, dialect, stream=plan.stream)
             conversion, body = await self._converted(plan, asking, deployment, dialect)
@@ -103,7 +110,7 @@ class Preparing:
                 sent.extend(engine_headers(plan.tenant, self._session(plan)))
             else:
                 sent.append(("x-session-id", self._session(plan)))
-        return Prepared(url, sent, body, dialect, reach, conversion)
+        return Prepared(url, sent, body, dialect, reach, conversion, drop_usage)
 
     def _same(self, plan: Plan, deployment: Deployment, dialect: str) -> bytes:
         """Every byte but those of the model, and of the service tier where it has one."""

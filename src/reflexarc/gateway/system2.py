@@ -1,9 +1,14 @@
 """The gateway's side of System 2: deployments, accounts, the connection, and who drives them."""
 
+import contextlib
+import logging
+import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import msgspec
 
 from reflexarc.accounts.prices import Prices
 from reflexarc.gateway.accounting import Accounting, open_desk
@@ -23,6 +28,9 @@ from reflexarc.upstream import Transport
 from reflexarc.upstream.fleet import Fleet
 from reflexarc.upstream.ratios import Ratios
 from reflexarc.upstream.retrying import RetryBudget
+
+_RATIOS = "ratios.json"
+_log = logging.getLogger("reflexarc.gateway")
 
 
 class System2:
@@ -49,7 +57,7 @@ class System2:
         self.planner = Planner(self.pool, config.tier)
         self.fleet = Fleet()
         self.fleet.adopt(self.pool.deployments, None if before is None else before.fleet)
-        self.ratios = Ratios() if before is None else before.ratios
+        self.ratios = _ratios(state) if before is None else before.ratios
         self.chooser = Chooser(self.fleet, self.pool.price, self.ratios)
         self._desk = open_desk(state, config, clock_s)
         self.accounting = Accounting(
@@ -84,3 +92,26 @@ class System2:
         await self.accounting.close()
         if self._desk is not None:
             await self._desk.close()
+        _keep_ratios(self._state, self.ratios)
+
+
+def _ratios(state: State) -> Ratios:
+    """What an earlier process learned of bytes and tokens."""
+    ratios = Ratios()
+    if state.directory is not None:
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            ratios.restore(msgspec.json.decode((state.directory / _RATIOS).read_bytes()))
+    return ratios
+
+
+def _keep_ratios(state: State, ratios: Ratios) -> None:
+    learned = ratios.snapshot()
+    if state.directory is None or not any(learned.values()):
+        return
+    path = state.directory / _RATIOS
+    try:
+        whole = path.with_suffix(".new")
+        whole.write_bytes(msgspec.json.encode(learned))
+        os.replace(whole, path)
+    except OSError as error:
+        _log.warning("what was learned of tokens is not kept: %s", error)

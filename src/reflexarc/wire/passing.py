@@ -4,6 +4,11 @@ The same face as a `StreamConversion`: until content nothing comes out, so that 
 still has its own status, and can be answered by another upstream. Past that no byte is looked at.
 """
 
+import re
+from typing import Any
+
+import msgspec
+
 from reflexarc.wire.dialect import Dialect
 from reflexarc.wire.errors import error_event
 from reflexarc.wire.faults import Fault
@@ -12,12 +17,15 @@ from reflexarc.wire.sse import SseParser
 
 _TOO_LONG = Fault("upstream", "the upstream sent an event that is too long", 502)
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_event_end = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
 class StreamPassing:
     """One answer. `over`: nothing more is to come of it; `fault`: why it ended too early."""
 
-    def __init__(self, dialect: Dialect, request_id: bytes) -> None:
+    def __init__(self, dialect: Dialect, request_id: bytes, *, drop_usage: bool = False) -> None:
+        """`drop_usage`: the chunk of chat that tells nothing but usage goes no further; who sent
+        the request did not ask for it."""
         self.fault: Fault | None = None
         self.over = False
         self.committed = False
@@ -29,6 +37,7 @@ class StreamPassing:
         self._held: list[bytes] = []
         self._begun = False
         self._tail = b""
+        self._sieve = _UsageSieve() if drop_usage else None
 
     @property
     def begun(self) -> bool:
@@ -42,8 +51,7 @@ class StreamPassing:
 
     def feed(self, chunk: bytes) -> bytes:
         if self._begun:
-            self._tail = (self._tail + chunk)[-4:] if len(chunk) < 4 else chunk[-4:]
-            return chunk
+            return self._passed(chunk)
         if self.over:
             return b""
         self._held.append(chunk)
@@ -59,7 +67,7 @@ class StreamPassing:
         """The upstream's bytes ended."""
         if self._begun:
             self.over = True
-            return b""
+            return b"" if self._sieve is None else self._sieve.rest()
         for event in self._parser.close():
             for told in self._reader.read(event):
                 self._take(told)
@@ -99,5 +107,54 @@ class StreamPassing:
     def _out(self) -> bytes:
         out = b"".join(self._held)
         self._held.clear()
-        self._tail = out[-4:]
-        return out
+        return self._passed(out)
+
+    def _passed(self, chunk: bytes) -> bytes:
+        if self._sieve is not None:
+            chunk = self._sieve.feed(chunk)
+        if chunk:
+            self._tail = (self._tail + chunk)[-4:] if len(chunk) < 4 else chunk[-4:]
+        return chunk
+
+
+class _UsageSieve:
+    """Lets through every event of a chat stream, byte for byte, but the one of usage alone."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        data = self._held + chunk
+        out: list[bytes] = []
+        position = 0
+        for end in _event_end.finditer(data):
+            block = data[position : end.end()]
+            position = end.end()
+            if not _is_usage_alone(block):
+                out.append(block)
+        self._held = data[position:]
+        return b"".join(out)
+
+    def rest(self) -> bytes:
+        held, self._held = self._held, b""
+        return b"" if _is_usage_alone(held) else held
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[Any] | None = None
+    usage: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+def _is_usage_alone(block: bytes) -> bool:
+    if b'"usage"' not in block:
+        return False
+    for event in SseParser().feed(block + b"\n\n"):
+        try:
+            told = _chunk.decode(event.data)
+        except msgspec.MsgspecError:
+            return False
+        return not told.choices and bytes(told.usage) != b"null"
+    return False
