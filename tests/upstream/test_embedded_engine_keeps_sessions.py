@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from reflexarc.upstream.embedded import COUNT_PATH, Embedded, EngineOptions
+from reflexarc.upstream.embedded import COUNT_PATH, Embedded, EngineOptions, read_count
 from reflexarc.upstream.embedded.options import KV_BYTES_PER_TOKEN
 from reflexarc.upstream.embedded.saved import DIRECTORY, Manifest
 
@@ -128,9 +128,14 @@ def test_a_count_is_what_usage_tells(engine: Embedded) -> None:
     words = {"model": "m", "messages": messages("clocks"), "max_tokens": 1}
     call = {**words, "tools": [TOOL], "tool_choice": "required"}
     for body in (words, call):
-        counted = sent(engine, COUNT_PATH, body, {})["input_tokens"]
+        counted = read_count(json.dumps(sent(engine, COUNT_PATH, body, {})).encode())
         answer = sent(engine, "/chat/completions", body, {})
         assert counted == answer["usage"]["prompt_tokens"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"input_tokens": -1}', b'{"error": {}}'])
+def test_what_is_no_count_is_told_as_none(body: bytes) -> None:
+    assert read_count(body) is None
 
 
 def test_slots_are_served_at_the_same_time(engine: Embedded) -> None:

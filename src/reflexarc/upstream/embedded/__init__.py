@@ -8,6 +8,7 @@ from reflexarc.upstream.embedded.answer import COUNT_PATH as COUNT_PATH
 from reflexarc.upstream.embedded.answer import ENGINE_HEADER as ENGINE_HEADER
 from reflexarc.upstream.embedded.answer import ENGINE_LABEL as ENGINE_LABEL
 from reflexarc.upstream.embedded.answer import MODEL as MODEL
+from reflexarc.upstream.embedded.answer import read_count as read_count
 from reflexarc.upstream.embedded.installed import model_path as model_path
 from reflexarc.upstream.embedded.options import EngineOptions as EngineOptions
 from reflexarc.upstream.embedded.owners import TENANT_HEADER as TENANT_HEADER

@@ -1,6 +1,6 @@
 """What the engine wrote, as chat completions: whole, and in pieces for a stream. Pure."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -152,6 +152,18 @@ class Chunks:
 def counted(tokens: int) -> bytes:
     """The body of a count of a request's tokens."""
     return msgspec.json.encode({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+def read_count(body: bytes) -> int | None:
+    """The tokens that such a body tells; None for any other body."""
+    try:
+        return msgspec.json.decode(body, type=_Counted).input_tokens
+    except msgspec.DecodeError:
+        return None
+
+
+class _Counted(msgspec.Struct, frozen=True):
+    input_tokens: Annotated[int, msgspec.Meta(ge=0)]
 
 
 def models(created_s: int) -> bytes:
