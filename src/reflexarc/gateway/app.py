@@ -44,6 +44,7 @@ from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import RequestIds, own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.native_door import NativeDoor
+from reflexarc.gateway.pool_desk import PoolDesk
 from reflexarc.gateway.recorder import Recorder, RecorderLimits
 from reflexarc.gateway.relearner import Relearner
 from reflexarc.gateway.setting_up import recorder_setup, system1_setup
@@ -186,7 +187,7 @@ class Gateway:
             transport,
             self._chains,
             system2.accounting,
-            system2.pool.models,
+            PoolDesk(system2.pool, system2.ratios, transport),
             self._clock_s,
         )
         self._asks = AskDesk(

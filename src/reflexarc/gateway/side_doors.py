@@ -5,7 +5,7 @@ of what the upstream can say. A count that nothing upstream can give is an estim
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -15,7 +15,7 @@ from reflexarc.gateway.accounting import Accounting
 from reflexarc.gateway.asgi import Arrival, Headers, read_body, send_whole
 from reflexarc.gateway.callers import Caller
 from reflexarc.gateway.chains import Chains
-from reflexarc.gateway.config import Limits, Route
+from reflexarc.gateway.config import Limits
 from reflexarc.gateway.converted import retry_headers, retry_hint_s
 from reflexarc.gateway.converting import UnfitError
 from reflexarc.gateway.doors import Door
@@ -23,6 +23,7 @@ from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.kept_door import KeptDoor
 from reflexarc.gateway.labels import own_headers
+from reflexarc.gateway.pool_desk import PoolDesk
 from reflexarc.steps.errors import MalformedError, RequestError, UpstreamError
 from reflexarc.upstream import Transport, converted_request_headers, forwarded_request_headers
 from reflexarc.wire.converting import TurnMemory, read_ask
@@ -39,7 +40,7 @@ ESTIMATED = b"x-reflexarc-estimated"
 
 
 class SideDesk:
-    """Answers at doors that are not a model's. `models_of` lists what a pooled route offers."""
+    """Answers at doors that are not a model's; `pooled` at those of pooled routes."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class SideDesk:
         transport: Transport,
         chains: Chains,
         accounting: Accounting,
-        models_of: Callable[[Route], Iterable[Model]],
+        pooled: PoolDesk,
         clock_s: Callable[[], float],
         unix_time: Callable[[], float] = time.time,
     ) -> None:
@@ -57,7 +58,7 @@ class SideDesk:
         self._transport = transport
         self._kept = KeptDoor(chains)
         self._accounting = accounting
-        self._models_of = models_of
+        self._pooled = pooled
         self._clock_s = clock_s
         self._unix_time = unix_time
         self._memory = TurnMemory(8 * 1024 * 1024)
@@ -83,19 +84,16 @@ class SideDesk:
             return await self._tell(door, arrival, status, body)
 
     async def _of_pool(self, door: Door, arrival: Arrival, caller: Caller) -> int:
-        """What is configured, and what was learned of tokens: no deployment is asked."""
+        """What is configured, and what a deployment counts, or was learned of it."""
         if door.kind == "count":
             own = counting_of(door.client)
             if own is None:
                 raise RequestError(f"the dialect {door.client} has no count of tokens")
             ask = await self._read_count(door, arrival, own)
-            reply = encode_json(own.write(estimated_input(ask)))
-            return await self._tell(door, arrival, 200, reply, ((ESTIMATED, b"input_tokens"),))
-        models = [
-            one
-            for one in self._models_of(door.route)
-            if caller.key is None or caller.key.may_use_model(one.id)
-        ]
+            count, exact = await self._pooled.count(door.route, ask, arrival.headers, caller)
+            more = () if exact else ((ESTIMATED, b"input_tokens"),)
+            return await self._tell(door, arrival, 200, encode_json(own.write(count)), more)
+        models = self._pooled.models(door.route, caller)
         if door.kind == "models":
             listed = write_models(models, door.client, int(self._unix_time()))
             return await self._tell(door, arrival, 200, encode_json(listed))
