@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from reflexarc.gateway.config import Limits
 from reflexarc.gateway.config_pool import TierConfig
 from reflexarc.sim.faulty import FaultyUpstream
 from reflexarc.wire.dialects import NAMES
@@ -144,9 +145,8 @@ async def test_a_second_is_asked_where_the_first_is_silent_past_its_usual_time(
     status, headers, seen = await asked(running, "chat", stream=True)
     assert (status, headers["x-reflexarc-upstream"]) == (200, "b/faulty-2")
     assert seen.ended
-    counted = await running.eventually(lambda found: any("hedge_lost" in name for name in found))
-    lost = next(name for name in counted if "hedge_lost" in name)
-    assert 'deployment="a/faulty-1"' in lost
+    lost = 'reflexarc_attempts_total{deployment="a/faulty-1",outcome="hedge_lost"'
+    await running.eventually(lambda found: any(name.startswith(lost) for name in found))
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -179,3 +179,13 @@ async def test_usage_nobody_asked_for_is_counted_and_not_told(
         assert answer.body.rstrip().endswith(b"data: [DONE]")
     found = await running.eventually(lambda found: _spent(found, "a/faulty-1") > 500e-6)
     assert round(_spent(found, "a/faulty-1") * 1e6) == 4 * 140
+
+
+async def test_an_answer_too_long_to_keep_is_estimated_by_its_size(
+    start: Starter, two: tuple[FaultyUpstream, FaultyUpstream]
+) -> None:
+    running = await pooled(start, two, limits=Limits(observed_bytes=2000))
+    await asked(running, "chat", "answer: long=400", stream=True)
+    name = 'reflexarc_tokens_total{deployment="a/faulty-1",kind="output"}'
+    found = await running.eventually(lambda found: name in found)
+    assert found[name] > 400

@@ -122,6 +122,8 @@ def _told(attempt: Attempt) -> Reckoned:
     copy = attempt.copy
     if attempt.outcome in ("refused", "repaired") or not 200 <= copy.status < 300:
         return Reckoned()
+    if copy.overflown:  # what was not kept was generated all the same
+        return Reckoned(generated_bytes=copy.overflown)
     return reckoned(copy.kept, copy.content_type, copy.content_encoding, attempt.prepared.dialect)
 
 

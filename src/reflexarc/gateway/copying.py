@@ -34,6 +34,11 @@ class Copy:
             self._parts.clear()
 
     @property
+    def overflown(self) -> int:
+        """Bytes of an answer that was too long to keep; 0 where it was not."""
+        return self._size if self._size > self.max_bytes else 0
+
+    @property
     def kept(self) -> bytes:
         """What is kept of it, complete or not."""
         return b"".join(self._parts)
