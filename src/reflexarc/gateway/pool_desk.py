@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from typing import Any, cast
 
 import msgspec
 import yarl
@@ -13,13 +14,14 @@ from reflexarc.gateway.pool import Pool
 from reflexarc.steps.errors import InputError, UpstreamError
 from reflexarc.upstream import KEY_NAMES, Reach, Transport, converted_request_headers
 from reflexarc.upstream.deployments import Deployment
-from reflexarc.upstream.embedded import COUNT_PATH
 from reflexarc.upstream.ratios import Ratios
-from reflexarc.wire.counting import BYTES_PER_TOKEN, counting_of, estimated_input
-from reflexarc.wire.dialects import dialect
-from reflexarc.wire.ids import IdMap
-from reflexarc.wire.json import decode_strict, encode_json
-from reflexarc.wire.losses import Losses
+from reflexarc.wire.counting import (
+    BYTES_PER_TOKEN,
+    counting_of,
+    estimated_input,
+    vocabulary_counting,
+)
+from reflexarc.wire.json import decode_strict
 from reflexarc.wire.models import Model
 from reflexarc.wire.turns import Ask
 
@@ -68,22 +70,14 @@ class PoolDesk:
         asked = msgspec.structs.replace(ask, settings=settings)
         spoken = deployment.dialects[0]
         counting = counting_of(spoken)
+        if counting is None and deployment.kind in _VOCABULARIES:
+            counting = vocabulary_counting()
+        if counting is None:
+            return None
         try:
-            if counting is not None:
-                path, body = counting.path(deployment.model), counting.write_request(asked)
-            elif deployment.kind in _VOCABULARIES:
-                chat = dialect("chat")
-                value = chat.write_ask(asked, Losses("chat"), IdMap(chat.ids))
-                path, body = COUNT_PATH, encode_json(value)
-            else:
-                return None
+            path, body = counting.path(deployment.model), counting.write_request(asked)
             answer = await self._told(deployment, spoken, path, body, headers, caller)
-            if answer is None:
-                return None
-            if counting is not None:
-                return counting.read(answer)
-            count = answer.get("input_tokens")
-            return count if isinstance(count, int) else None
+            return None if answer is None else counting.read(answer)
         except (InputError, UpstreamError, TimeoutError):
             return None
 
@@ -95,7 +89,7 @@ class PoolDesk:
         body: bytes,
         headers: Headers,
         caller: Caller,
-    ) -> dict[str, object] | None:
+    ) -> dict[str, Any] | None:
         passes = deployment.passes_key and not caller.virtual
         given = [pair for pair in headers if passes or pair[0] not in _KEYS]
         sent = converted_request_headers(given, deployment.key(spoken), spoken, stream=False)
@@ -111,4 +105,4 @@ class PoolDesk:
                     if len(whole) > _MAX_BYTES:
                         return None
         value = decode_strict(whole, "a count") if answer.status == 200 else None
-        return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType] - of anything
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else None

@@ -19,8 +19,8 @@ from reflexarc.gateway.config import GatewayConfig
 from reflexarc.steps.errors import ReflexarcError
 
 _log = logging.getLogger("reflexarc.gateway")
-FIXED = ("host", "port", "state", "tls")
-"""What takes a restart: the socket is open, and the store is."""
+FIXED = ("host", "port", "state", "tls", "engine")
+"""What takes a restart: the socket is open, the store is, and the engine runs."""
 
 
 class Reloading:

@@ -27,7 +27,7 @@ from reflexarc.gateway.pool_desk import PoolDesk
 from reflexarc.steps.errors import MalformedError, RequestError, UpstreamError
 from reflexarc.upstream import Transport, converted_request_headers, forwarded_request_headers
 from reflexarc.wire.converting import TurnMemory, read_ask
-from reflexarc.wire.counting import Counting, counting_of, estimated_input
+from reflexarc.wire.counting import Counting, counting_of, estimated_input, vocabulary_counting
 from reflexarc.wire.dialects import dialect
 from reflexarc.wire.errors import error_face
 from reflexarc.wire.json import decode_strict, encode_json
@@ -62,6 +62,8 @@ class SideDesk:
         self._clock_s = clock_s
         self._unix_time = unix_time
         self._memory = TurnMemory(8 * 1024 * 1024)
+        # Upstreams of routes, which are configured: so the set is bounded.
+        self._uncounting: set[str] = set()
 
     async def answer(self, door: Door, url: yarl.URL, arrival: Arrival, method: str) -> int:
         """The status the client saw. Raises an `AccountError` for a key that is refused."""
@@ -133,6 +135,11 @@ class SideDesk:
         if own is None:
             raise RequestError(f"the dialect {door.client} has no count of tokens")
         ask = await self._read_count(door, arrival, own)
+        if (
+            counting is None
+            and (exact := await self._by_vocabulary(door, arrival, ask)) is not None
+        ):
+            return await self._tell(door, arrival, 200, encode_json(own.write(exact)))
         told = None if counting is None else await self._counted(door, arrival, counting, ask)
         if told is not None and told.status >= 400 and told.status not in _NO_COUNT:
             return await self._tell_fault(door, arrival, told)
@@ -144,6 +151,20 @@ class SideDesk:
         except MalformedError as error:
             raise UpstreamError(str(error)) from error
         return await self._tell(door, arrival, 200, encode_json(own.write(count)))
+
+    async def _by_vocabulary(self, door: Door, arrival: Arrival, ask: Ask) -> int | None:
+        """What a server counts that speaks chat and holds the model's vocabulary; None where it
+        does not, and then it is not asked again."""
+        if door.upstream != "chat" or door.route.upstream in self._uncounting:
+            return None
+        counting = vocabulary_counting()
+        try:
+            told = await self._counted(door, arrival, counting, ask)
+            if told.status in _NO_COUNT:
+                self._uncounting.add(door.route.upstream)
+            return counting.read(told.value("a count")) if told.status == 200 else None
+        except (UpstreamError, MalformedError):
+            return None
 
     async def _counted(self, door: Door, arrival: Arrival, counting: Counting, ask: Ask) -> "_Told":
         try:

@@ -16,6 +16,7 @@ from reflexarc.wire.losses import Losses
 from reflexarc.wire.turns import Ask, Media
 
 BYTES_PER_TOKEN = 4
+CHAT_COUNT_PATH = "/chat/completions/input_tokens"
 _MEDIA_TOKENS = 1_000
 """Of an image or a page, roughly: their bytes say nothing of what they cost."""
 
@@ -35,6 +36,12 @@ class Counting(msgspec.Struct, frozen=True):
 def counting_of(name: str) -> Counting | None:
     """None for a dialect that cannot count."""
     return _COUNTING.get(name)
+
+
+def vocabulary_counting() -> Counting:
+    """How servers that hold a model's vocabulary count a chat request exactly: llama.cpp's own
+    path, and the embedded engine's. `write` and `asked` are no client's."""
+    return _CHAT
 
 
 def estimated_input(ask: Ask) -> int:
@@ -77,6 +84,25 @@ def _as_it_is(body: bytes) -> bytes:
     return body
 
 
+def _chat_request(ask: Ask) -> bytes:
+    chat = dialect("chat")
+    return encode_json(chat.write_ask(ask, Losses("chat"), IdMap(chat.ids)))
+
+
+def _chat_count(value: dict[str, Any]) -> int:
+    count = value.get("input_tokens")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise MalformedError("the upstream's count of tokens has no whole input_tokens")
+    return count
+
+
+_CHAT = Counting(
+    path=lambda _: CHAT_COUNT_PATH,
+    write_request=_chat_request,
+    read=_chat_count,
+    write=lambda count: {"input_tokens": count},
+    asked=_as_it_is,
+)
 _COUNTING = {
     "messages": Counting(
         path=lambda _: "/messages/count_tokens",

@@ -6,11 +6,12 @@ import msgspec
 
 from reflexarc.steps import ToolSpec
 from reflexarc.wire.chat_answer import FINGERPRINT
+from reflexarc.wire.counting import CHAT_COUNT_PATH
 from reflexarc.wire.sse import data_event
 
 MODEL = "smollm2-135m-plumbing"
 ENGINE_HEADER = "x-reflexarc-engine"
-COUNT_PATH = "/chat/completions/input_tokens"
+COUNT_PATH = CHAT_COUNT_PATH
 """Under the base URL, where llama.cpp's own server counts a request's tokens too."""
 ENGINE_LABEL = "embedded; plumbing-grade"
 
