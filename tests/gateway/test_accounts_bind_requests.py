@@ -168,3 +168,15 @@ async def test_two_keys_of_one_tenant_go_on_from_each_others_answers_and_no_othe
     assert (await running.post("/v1/responses", again, bearer(second))).status == 200
     assert (await running.post("/v1/responses", again, bearer(stranger))).status == 400
     assert (await running.get(f"/v1/responses/{answer.json['id']}", bearer(stranger))).status == 404
+
+
+async def test_a_key_without_a_routes_reflex_is_not_shown_it(
+    start: Starter, two: Two, key: Maker, reflex_path: Path
+) -> None:
+    route = {"mode": "shadow", "reflex": str(reflex_path)}
+    running = await with_keys(start, two, route=route)
+    with_it, without = key("with", reflexes=("/v1",)), key("without", reflexes=())
+    _, headers, _ = await asked(running, "chat", stream=False, headers=bearer(with_it))
+    assert "not_allowed" not in headers["x-reflexarc-decision"]
+    _, headers, _ = await asked(running, "chat", stream=False, headers=bearer(without))
+    assert headers["x-reflexarc-decision"] == "shadow; escalate; not_allowed"
