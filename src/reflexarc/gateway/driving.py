@@ -2,7 +2,6 @@
 does not answer. Nothing is asked again once the client has output."""
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Callable
 
@@ -263,8 +262,7 @@ class _Drive:
     async def _drop_losers(self) -> None:
         for task, attempt in list(self.tasks.items()):
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait({task})  # its own end; ours would be raised here
             self.tasks.pop(task, None)
             self._finish(attempt, "hedge_lost")
 
