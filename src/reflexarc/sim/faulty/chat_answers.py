@@ -46,9 +46,14 @@ def usage(said: Said) -> dict[str, Any]:
         "prompt_tokens": said.input,
         "completion_tokens": said.output,
         "total_tokens": said.input + said.output,
-        "prompt_tokens_details": {"cached_tokens": said.cached},
+        "prompt_tokens_details": _prompt(said),
         "completion_tokens_details": {"reasoning_tokens": said.reasoning},
     }
+
+
+def _prompt(said: Said) -> dict[str, int]:
+    written = {"cache_write_tokens": said.written} if said.written else {}
+    return {"cached_tokens": said.cached, **written}
 
 
 def whole(said: Said, words: Words) -> dict[str, Any]:

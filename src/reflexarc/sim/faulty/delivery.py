@@ -60,7 +60,9 @@ class Wire:
 
     async def _whole(self, status: int, body: bytes, kind: str, *headers: tuple[str, str]) -> None:
         await self._slow()
-        given = [("content-type", self._kind(kind)), *headers]
+        if await self._is_broken():
+            return
+        given = [("content-type", self._kind(kind)), *headers, *self._long()]
         if "gzip" in self._words:
             body = _gzipped(body)
             given.append(("content-encoding", "gzip"))
@@ -73,14 +75,22 @@ class Wire:
                 await self._send(body[: len(body) // 2])
                 await self._break(reset=word == "reset")
                 return
+        if "pace" in self._words:
+            for at in range(0, len(body), max(1, len(body) // 20)):
+                await self._send(body[at : at + max(1, len(body) // 20)])
+                await asyncio.sleep(self._words.number("pace", 5) / 1e3)
+            return
         await self._split(body, chunked=False)
 
     async def stream(self, blocks: list[bytes]) -> None:
         words = self._words
         await self._slow()
+        if await self._is_broken():
+            return
         given = [
             ("content-type", self._kind("text/event-stream")),
             ("transfer-encoding", "chunked"),
+            *self._long(),
         ]
         packing = None
         if "gzip" in words:
@@ -128,6 +138,17 @@ class Wire:
     async def _slow(self) -> None:
         if "slow" in self._words:
             await asyncio.sleep(self._words.number("slow", 100) / 1e3)
+
+    async def _is_broken(self) -> bool:
+        """Before the head."""
+        if "nohead" in self._words:
+            await self._break(reset=True)
+            return True
+        return False
+
+    def _long(self) -> list[tuple[str, str]]:
+        size = self._words.count("header")
+        return [("x-long", "x" * size)] if size else []
 
     def _kind(self, kind: str) -> str:
         return "text/plain" if "badtype" in self._words else kind

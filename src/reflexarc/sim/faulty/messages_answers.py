@@ -43,8 +43,8 @@ def _text(content: Any) -> str:
 
 def usage(said: Said) -> dict[str, Any]:
     return {
-        "input_tokens": said.input - said.cached,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": said.input - said.cached - said.written,
+        "cache_creation_input_tokens": said.written,
         "cache_read_input_tokens": said.cached,
         "output_tokens": said.output,
     }

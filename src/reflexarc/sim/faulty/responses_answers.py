@@ -40,7 +40,10 @@ def _text(content: Any) -> str:
 def usage(said: Said) -> dict[str, Any]:
     return {
         "input_tokens": said.input,
-        "input_tokens_details": {"cached_tokens": said.cached},
+        "input_tokens_details": {
+            "cached_tokens": said.cached,
+            **({"cache_write_tokens": said.written} if said.written else {}),
+        },
         "output_tokens": said.output,
         "output_tokens_details": {"reasoning_tokens": said.reasoning},
         "total_tokens": said.input + said.output,

@@ -86,8 +86,8 @@ class Called(msgspec.Struct):
 
 class Said(msgspec.Struct):
     """A turn to tell, in no dialect. `signature` is for thinking, and for calls where these are
-    signed. Token counts: `input` holds the cached ones, `output` the
-    reasoning."""
+    signed. Token counts: `input` holds those read from a cache and those written to one, `output`
+    the reasoning."""
 
     id: str
     model: str
@@ -99,6 +99,7 @@ class Said(msgspec.Struct):
     stop: str = "end"
     input: int = 100
     cached: int = 64
+    written: int = 0
     output: int = 20
     reasoning: int = 0
     told_usage: bool = True
@@ -108,6 +109,11 @@ def answer(asked: Asked, words: Words, number: int, prefix: str) -> Said:
     """`number` tells answers apart, `prefix` is how ids of calls begin in the dialect."""
     said = Said(f"answer{number}", asked.model, told_usage="nousage" not in words)
     said.signature = sign(f"{number}")
+    if "input" in words:
+        said.input, said.cached = words.count("input"), 0
+    said.cached = words.count("cached", said.cached)
+    said.written = words.count("written")
+    said.output = words.count("output", said.output)
     if "thinking" in words or (asked.thinking and "nothinking" not in words):
         said.thinking = "I should think about it."
         said.reasoning = 8

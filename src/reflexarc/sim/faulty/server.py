@@ -3,7 +3,9 @@
 import asyncio
 import json
 import re
+import time
 from collections import deque
+from email.utils import formatdate
 from typing import Any, cast
 
 import httptools
@@ -29,6 +31,7 @@ MISSING = "missing-model"
 """A model that there is not; any other name is answered for."""
 _VERBS = re.compile(r".*/models/(?P<model>.+):(?P<verb>\w+)$")
 _HTML = "<html><head><title>{0}</title></head><body><h1>{0} Bad Gateway</h1></body></html>"
+_UNITS_S = {"retryms": 1e-3}
 _PREFIXES = {"chat": "call_", "responses": "call_", "messages": "toolu_", "gemini": "call_"}
 _ANSWERS: dict[str, Any] = {
     "chat": chat_answers,
@@ -58,11 +61,15 @@ class FaultyUpstream:
     given, must come with each request. `left` counts the clients that went before their end.
 
     `script` holds words for the next requests to a model, one entry each; `usual` those for all
-    others. They count before what a request itself says."""
+    others. They count before what a request itself says. `at_work` requests are being answered;
+    while `gate` is not set none is answered on."""
 
     def __init__(self, key: str | None = None) -> None:
         self.received: list[Received] = []
         self.left = 0
+        self.at_work = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
         self.port = 0
         self.script: deque[str] = deque()
         self.usual = ""
@@ -122,6 +129,7 @@ class FaultyUpstream:
         """Whether the connection goes on."""
         answering = asyncio.ensure_future(self._answer(request, writer))
         gone = asyncio.ensure_future(reader.read(1))
+        self.at_work += 1
         try:
             await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
             if gone.done() and not answering.done():
@@ -131,6 +139,7 @@ class FaultyUpstream:
             if gone.done():
                 return False
         finally:
+            self.at_work -= 1
             for one in (answering, gone):
                 one.cancel()
             await asyncio.gather(answering, gone, return_exceptions=True)
@@ -166,9 +175,12 @@ class FaultyUpstream:
             param = error.param if isinstance(error, RequestError) else None
             await self._tell_error(wire, words, dialect, 400, str(error), param)
             return
+        await self.gate.wait()
         if "toolfail" in words:
-            body = _tool_use_failed(asked)
+            body = _tool_use_failed(asked, readable="unreadable" not in words)
             await wire.error(400, _encoded(body), "application/json")
+        elif "redirect" in words:
+            await wire.error(307, b"", "text/plain", ("location", f"{self.base}/elsewhere"))
         elif "error" in words:
             status = words.count("error", 500)
             await self._tell_error(wire, words, dialect, status, "Told to fail.", None)
@@ -206,12 +218,13 @@ class FaultyUpstream:
         message: str,
         param: str | None,
     ) -> None:
-        retry_s = words.number("retry") if "retry" in words else None
+        hints = [name for name in ("retry", "retrydate", "retryms") if name in words]
+        retry_s = words.number(hints[0]) * _UNITS_S.get(hints[0], 1.0) if hints else None
         form = _ANSWERS["chat" if dialect in ("", "responses") else dialect]
         within = retry_s if "inbody" in words or dialect == "gemini" else None
         headers: list[tuple[str, str]] = []
         if retry_s is not None and "inbody" not in words:
-            headers.append(("retry-after", f"{retry_s:g}"))
+            headers.append(_hint(hints[0], retry_s))
         body = form.error(status, message, within, param)
         await wire.error(status, _encoded(body), "application/json", *headers)
 
@@ -225,10 +238,20 @@ class FaultyUpstream:
             raise _StatusError(401, "The API key is wrong.")
 
 
-def _tool_use_failed(asked: Asked) -> dict[str, Any]:
+def _hint(word: str, retry_s: float) -> tuple[str, str]:
+    if word == "retrydate":
+        return "retry-after", formatdate(time.time() + retry_s, usegmt=True)
+    if word == "retryms":
+        return "retry-after-ms", f"{retry_s * 1e3:.0f}"
+    return "retry-after", f"{retry_s:g}"
+
+
+def _tool_use_failed(asked: Asked, *, readable: bool) -> dict[str, Any]:
     """As Groq says that what its model wrote is no call it can read: the text itself is beside."""
     name = asked.tools[0][0] if asked.tools else "nothing"
     text = f'<function={name}>{{"city": "Oslo"}}</function>'
+    if not readable:
+        text = f"I would call {name} for Oslo"
     said = "Failed to call a function. Please adjust your prompt."
     error = {"message": said, "type": "invalid_request_error", "code": "tool_use_failed"}
     return {"error": {**error, "failed_generation": text}}
