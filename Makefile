@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-litellm setup-node demo test matrix fuzz test-beside lint bench results lock size accept-spine accept-gateway accept-reflex accept-wire validity
+.PHONY: help setup setup-litellm setup-node demo test matrix fuzz test-beside lint bench results lock size accept-spine accept-gateway accept-reflex accept-wire accept-upstream validity
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,9 @@ accept-gateway: .venv/.ready setup-litellm ## measure what a gateway one can lea
 
 accept-wire: .venv/.ready setup-node ## measure every dialect over every upstream (ARGS=--only clients: a part)
 	@$(BIN)/python -m acceptance.wire $(ARGS)
+
+accept-upstream: .venv/.ready ## measure System 2, well driven (ARGS=--only chaos: a part)
+	@$(BIN)/python -m acceptance.upstream $(ARGS)
 
 validity: .venv/.ready ## do certificates keep their promise? 8 minutes on two cores (ARGS="--only tasks": a part)
 	@$(BIN)/python -m acceptance.validity $(ARGS)

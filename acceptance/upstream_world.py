@@ -122,7 +122,7 @@ class Rows:
             return connection.execute(query, values).fetchall()
 
 
-async def eventually(wanted: Callable[[], bool], within_s: float = 10.0) -> bool:
+async def eventually(wanted: Callable[[], bool], within_s: float = 4.0) -> bool:
     """Whether it came to be so in time: books are written a moment after the answer."""
     until_s = time.monotonic() + within_s
     while not wanted():

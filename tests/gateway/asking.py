@@ -204,7 +204,8 @@ class Responses(Client):
                 grown["arguments"] += one["delta"]
         last = told[-1][1] if told else {}
         if not last.get("type", "").startswith(("response.completed", "response.incomplete")):
-            return Seen(grown["text"], error=last.get("response", {}).get("error"))
+            error = last if last.get("type") == "error" else last.get("response", {}).get("error")
+            return Seen(grown["text"], error=error)
         seen = self.whole(last["response"])
         assert seen.text == grown["text"]
         assert "".join(call[2] for call in seen.calls) == grown["arguments"]

@@ -184,7 +184,10 @@ class Accounting:
         if copy is None or not exchange.sent_s:
             return []
         now_s = exchange.ended_s or exchange.head_s
-        told = reckoned(copy.kept, copy.content_type, copy.content_encoding, exchange.upstream)
+        told = reckoned(
+            copy.kept, copy.content_type, copy.content_encoding, exchange.upstream,
+            complete=copy.complete,
+        )  # fmt: skip
         answered = 200 <= copy.status < 300
         whole = answered and told.usage is not None and told.told_whole
         ratios = self._chooser.ratios

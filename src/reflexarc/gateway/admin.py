@@ -28,9 +28,13 @@ _FIELDS = ("tool", "reflex", "who", "why")
 
 
 def admin_routes(
-    acting: Acting, token: str, modes: Callable[[], list[dict[str, Any]]]
+    acting: Acting,
+    token: str,
+    modes: Callable[[], list[dict[str, Any]]],
+    deployments: Callable[[], list[dict[str, Any]]],
 ) -> list[Route]:
-    """`modes` describes the routes and what they may do now."""
+    """`modes` describes the routes and what they may do now, `deployments` those of pooled routes
+    as they stand."""
 
     async def off(request: Request) -> Response:
         return await _answered(request, token, local_may=True, work=_off)
@@ -70,6 +74,7 @@ def admin_routes(
             "standing": acting.standings.shown(),
             "standing_seen_ns": acting.standings.seen_ns,
             "routes": modes(),
+            "deployments": deployments(),
         }
 
     return [

@@ -156,7 +156,12 @@ class Gateway:
             self.system1,
             self.recorder,
             self.metrics,
-            admin_routes(self.acting, self.state.token, self._modes),
+            admin_routes(
+                self.acting,
+                self.state.token,
+                self._modes,
+                lambda: self.system2.fleet.shown(clock_s()),
+            ),
         )
         self._relearner = Relearner(
             self.state.directory,

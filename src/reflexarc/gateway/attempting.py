@@ -18,10 +18,12 @@ from reflexarc.wire.encodings import Plain
 from reflexarc.wire.faults import Fault, kind_of
 from reflexarc.wire.json import decode_strict
 from reflexarc.wire.passing import StreamPassing
+from reflexarc.wire.reckoning import Reckoned, reckoned
 from reflexarc.wire.sse import SseParser
 
 MAX_WHOLE_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 1024 * 1024
+TRUNCATED = "upstream_truncated"
 _JSON = b"application/json"
 _SSE = b"text/event-stream; charset=utf-8"
 
@@ -138,7 +140,7 @@ class Attempt:
         assert plain is not None
         try:
             chunk = await self._chunk(answer)
-            return relay.feed(plain.feed(chunk)) if chunk else relay.close()
+            return relay.feed(plain.feed(chunk)) if chunk else self._ended(relay)
         except UpstreamError as error:
             fault = Fault(kind_of(error.status), str(error), error.status, code=error.code)
         except MalformedError as error:
@@ -158,6 +160,27 @@ class Attempt:
                     pass
         except (UpstreamError, TimeoutError):
             self.copy.complete = True  # its own last word had come
+
+    def told(self) -> Reckoned:
+        """What can be read in the answer as far as it came."""
+        copy = self.copy
+        return reckoned(
+            copy.kept, copy.content_type, copy.content_encoding, self.prepared.dialect,
+            complete=copy.complete,
+        )  # fmt: skip
+
+    def _ended(self, relay: Relay) -> bytes:
+        """A stream that passed unread may have ended with an error of its own, or without an end,
+        which its client is told."""
+        fault = None
+        if self.prepared.conversion is None and not self.copy.overflown:
+            fault = self.told().fault
+        if fault is None:
+            return relay.close()
+        out = relay.fail(fault) if fault.code == TRUNCATED else relay.close()
+        relay.fault = fault
+        self.code = fault.code or fault.kind
+        return out
 
     def release(self) -> None:
         if self.answer is not None:

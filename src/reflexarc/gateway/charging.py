@@ -15,7 +15,7 @@ from reflexarc.store.records import AttemptMade
 from reflexarc.upstream.deployments import Deployment
 from reflexarc.upstream.ratios import Ratios
 from reflexarc.wire.price import Price
-from reflexarc.wire.reckoning import Reckoned, reckoned
+from reflexarc.wire.reckoning import Reckoned
 from reflexarc.wire.usage import Usage
 
 _NOTHING = Usage(0, 0)
@@ -58,7 +58,8 @@ class Charging:
             partial=partial,
             estimated=estimated,
         )
-        exchange.spent.append(made)
+        # In the order they began: no more than two are on their way at once.
+        exchange.spent.insert(attempt.number - 1, made)
         self._metrics.attempt(deployment.name, made)
 
     def _learn(
@@ -105,8 +106,10 @@ def used(
     generated = ratios.tokens(name, told.generated_bytes, generated=True)
     if outcome == "answered":
         return _at_least(told.usage, prompt, generated), False, True
-    if outcome == "failed" and attempt.code != "upstream_timeout" and not attempt.head_s:
-        return _NOTHING, False, False  # broken before it said anything: as good as refused
+    refused = attempt.head_s and not 200 <= attempt.status < 300
+    silent = not attempt.head_s and attempt.code != "upstream_timeout"
+    if outcome == "failed" and (refused or silent):
+        return _NOTHING, False, False  # a redirect, or broken before it said anything
     return _at_least(told.usage, prompt, generated), True, True
 
 
@@ -124,7 +127,7 @@ def _told(attempt: Attempt) -> Reckoned:
         return Reckoned()
     if copy.overflown:  # what was not kept was generated all the same
         return Reckoned(generated_bytes=copy.overflown)
-    return reckoned(copy.kept, copy.content_type, copy.content_encoding, attempt.prepared.dialect)
+    return attempt.told()
 
 
 def _cost(price: Price | None, usage: Usage) -> int | None:

@@ -112,6 +112,7 @@ class _Drive:
         self.tasks: dict[asyncio.Task[Content | Refused], Attempt] = {}
         self.tried: list[str] = []
         self.again: set[str] = set()
+        self.asked_again: set[str] = set()
         self.unfit: InputError | None = None
         exchange.attempts = []
         driver.retries.request()
@@ -122,6 +123,7 @@ class _Drive:
         while len(self.tried) < self.plan.limits.attempts:
             if last is not None and not self.driver.retries.retry():
                 self.driver.metrics.upstream_error(self.exchange.route, "retries_spent")
+                self.teller.final = True
                 break
             watched = await self._next()
             if watched is None:
@@ -140,8 +142,10 @@ class _Drive:
             self._refuse(attempt, last)
             if last.verdict == "answer":
                 break
-            if last.verdict == "again" and watched.deployment.name not in self.again:
-                self.again.add(watched.deployment.name)
+            name = attempt.watched.deployment.name
+            if last.verdict == "again" and name not in self.asked_again:
+                self.asked_again.add(name)
+                self.again.add(name)
         if last is not None and last_attempt is not None:
             return await self.teller.refused(last_attempt, last)
         if self.unfit is not None:
@@ -225,14 +229,15 @@ class _Drive:
                 await self._hedge()
         while True:
             done, pending = await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            # Of two at once, the one with content.
+            for task in sorted(done, key=lambda one: isinstance(one.result(), Content)):
                 won = self.tasks.pop(task)
                 opened = task.result()
-                if isinstance(opened, Content) or not pending:
+                if isinstance(opened, Content) or not self.tasks:
                     await self._drop_losers()
                     return won, opened
                 self._refuse(won, opened)
-                break
+            assert pending  # else the last of those done was returned
 
     def _hedge_after_s(self, attempt: Attempt) -> float | None:
         if not (self.plan.limits.hedge and self.plan.stream):

@@ -39,6 +39,8 @@ class Teller:
         self._plan = plan
         self._clock_s = clock_s
         self._metrics = metrics
+        self.final = False
+        """Whether the client should not try again for another reason than that others failed."""
         self._reply = ClientReply(
             send,
             exchange.client,
@@ -91,7 +93,7 @@ class Teller:
             kind = _JSON
         if hint_s is not None:
             headers.extend(retry_headers(hint_s, headers))
-        if len(self._exchange.attempts) > 1:
+        if self.final or len(self._exchange.attempts) > 1:
             headers = [pair for pair in headers if pair[0] != b"x-should-retry"]
             headers.append((b"x-should-retry", b"false"))
         return await self._reply.whole(status, body, headers, kind)

@@ -18,7 +18,16 @@ from reflexarc.wire.faults import Fault
 from reflexarc.wire.ids import IdMap, IdRule
 from reflexarc.wire.json import MAX_DEPTH, decode_strict, encode_json, split_list, split_object
 from reflexarc.wire.losses import Losses
-from reflexarc.wire.replies import Began, Ended, Event, Failed, PartBegan, PartGrew, Reply
+from reflexarc.wire.replies import (
+    Began,
+    Ended,
+    Event,
+    Failed,
+    PartBegan,
+    PartGrew,
+    Reply,
+    is_content,
+)
 from reflexarc.wire.sse import SseParser
 from reflexarc.wire.turns import Ask, Call, Turn, joined
 
@@ -227,7 +236,7 @@ class StreamConversion:
         self.committed = False
         """Whether the client has a status already: then a fault is told inside the stream, though
         nothing else was."""
-        self._held: Began | None = None
+        self._held: list[Event] = []
         self._begun = False
         self._on_reply = on_reply
         self._assembler = Assembler() if on_reply is not None else None
@@ -270,7 +279,10 @@ class StreamConversion:
 
     def _begin(self, out: list[bytes]) -> None:
         self._begun = True
-        out.append(self._writer.write(self._held or self._known(Began("", ""))))
+        held = self._held
+        if not held or not isinstance(held[0], Began):
+            held = [self._known(Began("", "")), *held]
+        out.extend(map(self._writer.write, held))
 
     def _tell(self, event: Event, out: list[bytes]) -> None:
         if self.over:
@@ -285,8 +297,8 @@ class StreamConversion:
             event = Failed(_NAMELESS)
         if self._assembler is not None:
             self._assembler.take(event)
-        if isinstance(event, Began) and not self._begun:
-            self._held = event
+        if not self._begun and not is_content(event):
+            self._held.append(event)
             return
         if isinstance(event, Failed):
             self.over = True

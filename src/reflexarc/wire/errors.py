@@ -1,5 +1,7 @@
 """Errors of our own in the client's dialect; in OpenAI's form where nobody's is known."""
 
+from typing import Any
+
 import msgspec
 
 from reflexarc.steps.errors import ReflexarcError, RequestError
@@ -50,15 +52,25 @@ def error_of(
 
 
 def error_event(
-    status: int, message: str, code: str, client: str = "chat", request_id: bytes = b""
+    status: int,
+    message: str,
+    code: str,
+    client: str = "chat",
+    request_id: bytes = b"",
+    number: int | None = None,
 ) -> bytes:
-    """An error inside a stream that is on its way, whatever came of it."""
+    """An error inside a stream that is on its way, whatever came of it. `number`: the event's in
+    its stream, for a dialect that numbers them."""
     _, body = error_of(status, message, code, client, request_id)
     if client == "messages":
         return named_event(b"error", body)
     if client == "responses":
         said = msgspec.json.decode(body)["error"]
-        event = {"type": "error", "code": code, "message": said["message"], "param": None}
+        event: dict[str, Any] = {
+            "type": "error", "code": code, "message": said["message"], "param": None,
+        }  # fmt: skip
+        if number is not None:
+            event["sequence_number"] = number
         return named_event(b"error", msgspec.json.encode(event))
     return data_event(body)
 

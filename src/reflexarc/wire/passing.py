@@ -12,11 +12,12 @@ import msgspec
 from reflexarc.wire.dialect import Dialect
 from reflexarc.wire.errors import error_event
 from reflexarc.wire.faults import Fault
-from reflexarc.wire.replies import Began, Event, Failed
+from reflexarc.wire.replies import Event, Failed, is_content
 from reflexarc.wire.sse import SseParser
 
 _TOO_LONG = Fault("upstream", "the upstream sent an event that is too long", 502)
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_numbers = re.compile(rb'"sequence_number" *: *(\d{1,15})')
 _event_end = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
@@ -37,6 +38,7 @@ class StreamPassing:
         self._held: list[bytes] = []
         self._begun = False
         self._tail = b""
+        self._last = self._before_last = b""
         self._sieve = _UsageSieve() if drop_usage else None
 
     @property
@@ -87,12 +89,12 @@ class StreamPassing:
             return b""
         text = error_event(
             fault.status, fault.message, fault.code or "upstream_failed",
-            self._dialect.name, self._request_id,
+            self._dialect.name, self._request_id, self._next_number(),
         )  # fmt: skip
         return text if self.between_events else b"\n\n" + text
 
     def _take(self, event: Event) -> bool:
-        if isinstance(event, Began) or self.over:
+        if self.over or not is_content(event):
             return False
         if isinstance(event, Failed):
             self._fail(event.fault)
@@ -114,7 +116,13 @@ class StreamPassing:
             chunk = self._sieve.feed(chunk)
         if chunk:
             self._tail = (self._tail + chunk)[-4:] if len(chunk) < 4 else chunk[-4:]
+            self._before_last, self._last = self._last, chunk
         return chunk
+
+    def _next_number(self) -> int | None:
+        """Of the event after those that came out; None where they have none."""
+        found = _numbers.findall(self._before_last + self._last)
+        return int(found[-1]) + 1 if found else None
 
 
 class _UsageSieve:

@@ -105,6 +105,16 @@ class Failed(msgspec.Struct, frozen=True):
 Event = Began | PartBegan | PartGrew | PartSigned | PartNoted | PartEnded | Ended | Failed
 
 
+def is_content(event: Event) -> bool:
+    """Whether an event binds an answer to its giver: anything but that it began, or that a text
+    did of which there is nothing yet."""
+    if isinstance(event, PartBegan):
+        return not isinstance(event.part, Text | Thinking | Refusal) or bool(event.part.text)
+    if isinstance(event, PartGrew):
+        return bool(event.text)
+    return not isinstance(event, Began | PartEnded)
+
+
 def stop_of(stop: Stop, parts: "tuple[ReplyPart, ...] | list[ReplyPart]") -> Stop:
     """What a stop is when the parts are known: a turn that ends with calls made ends for them,
     whatever word its provider used, and one that ends with a refusal for that."""

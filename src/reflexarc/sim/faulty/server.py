@@ -206,7 +206,10 @@ class FaultyUpstream:
         for word, least in (("error_first", 0), ("error_after", len(frames) // 2)):
             if word in words:
                 at = min(words.count(word, least), len(frames))
-                frames = [*frames[:at], form.error_frame(failing, "Told to fail.")]
+                failed = form.error_frame(failing, "Told to fail.")
+                if dialect == "responses":
+                    failed.data["sequence_number"] = at
+                frames = [*frames[:at], failed]
         await wire.stream(events(frames, words))
 
     async def _tell_error(
