@@ -1,4 +1,4 @@
-"""Whether a scripted failure came to what it must: what the client saw, what the upstreams saw, what
+"""Whether a scripted failure came to what it must: what the client and the upstreams saw, what
 is recorded, what it cost. Each check gives what is wrong, nothing where all is well."""
 
 import json
