@@ -95,7 +95,7 @@ async def test_an_authority_that_is_not_named_is_told_and_keeps_no_gateway_from_
     transport = Transport(Timeouts(), time.perf_counter)
     with served(context) as upstream:
         url = f"https://127.0.0.1:{upstream.port}/v1"
-        await warm_up(transport, (Route(url, warm_connections=1),))
+        await warm_up(transport, GatewayConfig((Route(url, warm_connections=1),)))
         assert "starts without warm connections" in caplog.text
         with pytest.raises(UpstreamUnreachableError, match="SSL_CERT_FILE or tls") as told:
             await transport.send("POST", yarl.URL(url), [], b"{}")

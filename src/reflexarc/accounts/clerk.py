@@ -101,6 +101,11 @@ class Clerk:
     def key(self, hashed: str) -> VirtualKey | None:
         return self._keys.get(hashed) if self._keys is not None else None
 
+    def key_of(self, identity: str) -> VirtualKey | None:
+        """By its id."""
+        known = self._keys.values() if self._keys is not None else ()
+        return next((key for key in known if key.id == identity), None)
+
     async def look_again(self) -> None:
         """Reads the keys anew, if anybody wrote since. Raises `BookError`."""
         await self._ask(self._do_look_again)

@@ -81,6 +81,16 @@ class Desk:
         found.check_alive(self._unix_time())
         return found
 
+    async def known(self, identity: str) -> VirtualKey:
+        """The key of an id, for work that was left here under it. Raises `KeyRefusedError` for one
+        that is gone, revoked or expired, `BookError` where nobody can tell."""
+        await self._clerk.look_again()
+        found = self._clerk.key_of(identity)
+        if found is None:
+            raise KeyRefusedError("the key that this was left under is gone")
+        found.check_alive(self._unix_time())
+        return found
+
     async def admit(
         self,
         key: VirtualKey | None,

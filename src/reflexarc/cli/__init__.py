@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("audit", "The audit trail: whether it is whole, and what it says."),
     "reflex": ("reflex_", "What a reflex holds and what it may do; promote, demote, roll back."),
     "relearn": ("relearn", "Learn a reflex again from what its gateways recorded."),
+    "queue": ("queue", "Batch requests that wait: list them, look at one, cancel one."),
     "engines": ("engines", "Plan an inference engine on GPUs: what fits, and how to start it."),
     "sim": ("sim", "An OpenAI-compatible simulated System 2 with the latency of a real one."),
     "demo": ("demo", "A returns desk on four arms: what System 1 saves, and where it errs."),

@@ -72,6 +72,13 @@ class Accounting:
         )
         return Caller(named.digest(), key)
 
+    async def caller_of(self, tenant: str, key: str) -> Caller:
+        """Who left a request here: `tenant` in hexadecimal, `key` the id of a virtual key, empty
+        without one. Raises an `AccountError` for a key that may no longer ask."""
+        if not key or self._desk is None:
+            return Caller(bytes.fromhex(tenant))
+        return Caller(bytes.fromhex(tenant), await self._desk.known(key))
+
     async def admit(
         self, caller: Caller, door: Door, exchange: Exchange, said: Told
     ) -> Admission | None:

@@ -9,7 +9,6 @@ import logging
 import os
 import secrets
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,18 +32,21 @@ from reflexarc.gateway.ask_route import AskDesk
 from reflexarc.gateway.auditing import Auditor
 from reflexarc.gateway.chains import Chains
 from reflexarc.gateway.cold import cold_routes
-from reflexarc.gateway.config import ACTING_MODES, GatewayConfig
+from reflexarc.gateway.config import GatewayConfig
 from reflexarc.gateway.continuing import Continuing
 from reflexarc.gateway.converted import retry_headers
 from reflexarc.gateway.doors import ASKS, Door, Doors
 from reflexarc.gateway.exchanging import Exchanging
+from reflexarc.gateway.failing import place_of
 from reflexarc.gateway.frames import Observed
 from reflexarc.gateway.heads import Head, check_headers, closing
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import RequestIds, own_headers
 from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.modes import modes_of
 from reflexarc.gateway.native_door import NativeDoor
 from reflexarc.gateway.pool_desk import PoolDesk
+from reflexarc.gateway.queued import Queued
 from reflexarc.gateway.recorder import Recorder, RecorderLimits
 from reflexarc.gateway.relearner import Relearner
 from reflexarc.gateway.setting_up import recorder_setup, system1_setup
@@ -57,7 +59,13 @@ from reflexarc.gateway.system2 import System2
 from reflexarc.gateway.tenancy import key_in_header
 from reflexarc.gateway.tls import upstream_context
 from reflexarc.gateway.watching import Watch
-from reflexarc.steps.errors import AccountError, InputError, RateLimitError, ReflexarcError
+from reflexarc.steps.errors import (
+    AccountError,
+    InputError,
+    QueueFullError,
+    RateLimitError,
+    ReflexarcError,
+)
 from reflexarc.wire.errors import error_body, error_face, error_of
 
 _log = logging.getLogger("reflexarc.gateway")
@@ -163,6 +171,10 @@ class Gateway:
                 lambda: self.system2.fleet.shown(clock_s()),
             ),
         )
+        self._queued = Queued(
+            config, self.state, self._doors, self.system2.planner, self.system2.accounting,
+            self._ids, clock_s, time.time,
+        )  # fmt: skip
         self._relearner = Relearner(
             self.state.directory,
             config.route,
@@ -214,11 +226,13 @@ class Gateway:
             lambda route: self._tested.of(route.upstream),
             Exchanging(system2.converting, Continuing(self._chains), system2.planner),
         )
+        await self._queued.start(self._asks)
         self._watch.start()
         self._relearner.start()
         self.acting.note("start", "reflexarc", {"routes": self._modes(), "pid": os.getpid()})
 
     async def close(self) -> None:
+        await self._queued.close()
         await self._relearner.close()
         await self._watch.close()
         if self._asks is not None:
@@ -232,22 +246,7 @@ class Gateway:
         await self.recorder.close()
 
     def _modes(self) -> list[dict[str, Any]]:
-        """Each route, and why System 1 may not act there now."""
-        return [
-            {
-                "path": route.path,
-                "mode": route.mode,
-                "reflex": route.reflex,
-                "max_error": route.max_error,
-                "canary": route.canary,
-                "audit": route.audit,
-                "record": route.record,
-                "may_not_act": "mode"
-                if route.mode not in ACTING_MODES
-                else self.acting.why_not(route),
-            }
-            for route in self.config.route
-        ]
+        return modes_of(self.config.route, self.acting)
 
     async def _reloaded(self, taken: bool) -> None:
         if taken:
@@ -299,11 +298,10 @@ class Gateway:
             # Only these come before the body is read through.
             unread = status in (413, 431)
             await self._answer(arrival, status, body, closing(headers) if unread else [])
-        except AccountError as error:
+        except (AccountError, QueueFullError) as error:
             status, body = error_face(error, client, request_id)
-            hint = (
-                retry_headers(error.retry_after_s, []) if isinstance(error, RateLimitError) else []
-            )
+            limited = isinstance(error, RateLimitError | QueueFullError)
+            hint = retry_headers(error.retry_after_s, []) if limited else []
             await self._answer(arrival, status, body, hint)
         except asyncio.CancelledError:
             if not head.is_out:
@@ -313,7 +311,7 @@ class Gateway:
             raise
         except Exception as error:  # the last resort: a fault of ours is answered, and said aloud
             status = 500
-            _log.error("%s", _place(error))
+            _log.error("%s", place_of(error))
             if not head.is_out:
                 said = "the gateway failed; its log says where"
                 _, body = error_of(500, said, "internal", client, request_id)
@@ -342,6 +340,10 @@ class Gateway:
             query, headers = key_in_header(query, arrival.headers, replaced=replaced)
             arrival = arrival._replace(headers=headers)
         url = yarl.URL(f"{door.url}?{query.decode('latin-1')}", encoded=True) if query else door.url
+        if (left := await self._queued.left(door, scope, arrival)) is not None:
+            status, more, reply = left
+            await self._answer(arrival, status, reply, more)
+            return status
         if door.kind in ASKS and not door.is_listed(query):
             body = await read_body(arrival.headers, arrival.receive, self.config.limits.body_bytes)
             return await self._asks.answer(door, url, arrival, body)
@@ -391,9 +393,3 @@ class Gateway:
             await send(message)
 
         return labelled
-
-
-def _place(error: Exception) -> str:
-    """Kind and place of an error without its message, which may quote a conversation."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} at {last.filename}:{last.lineno} in {last.name}"

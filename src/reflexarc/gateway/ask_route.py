@@ -90,16 +90,18 @@ class AskDesk:
         url: yarl.URL,
         arrival: Arrival,
         body: bytes,
+        caller: Caller | None = None,
     ) -> int:
         """Answers one request and returns the status the client saw. Raises `InputError` for a
         body that is not one JSON object, before anything was sent anywhere. `url` is the door's
-        with the client's query."""
+        with the client's query. `caller`: who asks, where that is known already."""
         route = door.route
         encoded = header(arrival.headers, b"content-encoding") is not None
         if not encoded:
             await check_object(body)
         said = told(arrival.headers)
-        caller = await self._accounting.caller(arrival.headers)
+        if caller is None:
+            caller = await self._accounting.caller(arrival.headers)
         exchange, continued = await self._exchanging.begin(
             door, url, arrival, body, caller, _fixed(route.mode.encode()), said
         )

@@ -32,9 +32,9 @@ _VERBS = {
 
 class Door(NamedTuple):
     """One path of one route. `kind` is the dialect of a request to a model, or `models`, `model`,
-    `count` (of tokens), `kept` (an answer that was stored). `client` is the dialect its answers are
-    in, `upstream` the one that is spoken behind it; `url` is where it goes, `key` replaces the
-    client's. `rest` is what follows the path: an id, say."""
+    `count` (of tokens), `kept` (an answer that was stored), `queued` (a request that waits).
+    `client` is the dialect its answers are in, `upstream` the one that is spoken behind it; `url`
+    is where it goes, `key` replaces the client's. `rest` is what follows the path: an id, say."""
 
     route: Route
     kind: str
@@ -48,6 +48,8 @@ class Door(NamedTuple):
 
     @property
     def methods(self) -> str:
+        if self.kind == "queued":
+            return "GET, DELETE" if self.rest else "GET"
         return "GET, POST, DELETE" if self.kind == "kept" else self.method
 
     def is_listed(self, query: bytes) -> bool:
@@ -84,6 +86,9 @@ class Doors:
                 self._doors[route.path + path] = self._asking(route, client)
             count = f"{route.path}/messages/count_tokens"
             self._doors[count] = self._door(route, "count", "POST", "messages", _COUNTING)
+            if route.pooled:
+                queued = f"{route.path}/queued"
+                self._doors[queued] = self._door(route, "queued", "GET", "chat", "/queued")
         for path, route in self._routes.items():
             client = "gemini" if path != route.path else "chat"
             self._doors[f"{path}/models"] = self._door(route, "models", "GET", client, "/models")
@@ -98,6 +103,10 @@ class Doors:
             return None
         raw = bytes(scope["raw_path"]).decode("latin-1")
         for base, route in self._routes.items():
+            begin = f"{base}/queued/"
+            if route.pooled and path.startswith(begin) and len(path) > len(begin):
+                door = self._door(route, "queued", "*", "chat", "/queued")
+                return door._replace(rest=path[len(begin) :])
             for kind, begin in (("model", f"{base}/models/"), ("kept", f"{base}/responses/")):
                 if not (path.startswith(begin) and raw.startswith(begin) and len(raw) > len(begin)):
                     continue

@@ -168,6 +168,15 @@ class Queue:
             row = connection.execute(select(entries).where(mine)).first()
         return None if row is None else entry_of(row)
 
+    def listed(self, tenant: str | None = None, limit: int = 100) -> list[Entry]:
+        """The newest entries, of one tenant or of all, without their bodies and answers."""
+        wanted = select(entries).order_by(entries.c.seq.desc()).limit(limit)
+        if tenant is not None:
+            wanted = wanted.where(entries.c.tenant == tenant)
+        with self._file.reading() as connection:
+            found = [entry_of(row) for row in connection.execute(wanted)]
+        return [msgspec.structs.replace(one, body=b"", answer=b"") for one in found]
+
     def place(self, identity: str) -> int | None:
         """How many entries are taken before it, if none comes or goes; None where it does not
         wait."""
