@@ -10,10 +10,10 @@ import importlib.util
 import os
 from collections.abc import Callable
 
-from acceptance import upstream_chaos
+from acceptance import upstream_budget, upstream_chaos, upstream_placement
 from acceptance.lines import Lines
 
-PARTS = ("chaos", "engine")
+PARTS = ("chaos", "placement", "budget", "engine")
 
 
 def main() -> int:
@@ -23,6 +23,12 @@ def main() -> int:
     lines = Lines("upstream", os.cpu_count() or 1)
     parts: dict[str, tuple[str, str, Callable[[], None]]] = {
         "chaos": ("1", "Scripted failures", lambda: upstream_chaos.measure(lines)),
+        "placement": (
+            "3",
+            "Placement while one turns slow",
+            lambda: upstream_placement.measure(lines),
+        ),
+        "budget": ("4", "Budgets and clients that leave", lambda: upstream_budget.measure(lines)),
         "engine": ("5", "The embedded engine", lambda: _engine(lines)),
     }
     for name, (identity, title, measured) in parts.items():
