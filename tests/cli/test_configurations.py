@@ -65,6 +65,12 @@ def test_a_key_that_is_not_there_is_told_unless_nobody_asks(tmp_path: Path) -> N
         ('kind = "vllm"', 'url = "http://models.example.com/v1"\nlocal = true', 0, ""),
         ('kind = "groq"', 'kind = "groq"\nurl = "ftp://h/v1"', 8, "must be a URL"),
         ('model = "qwen" }', 'model = "qwen", service_tier = "flex" }', 14, "no service tiers"),
+        (
+            'key_env = "GROQ_API_KEY"\n\n[provider.here]\nkind = "vllm"',
+            '[provider.here]\nkind = "openai"',
+            11,
+            "groq and here would both be sent the client's own key",
+        ),
         ("[model.coder]", "[tier.interactive]\nattempts = 0\n[model.coder]", 14, "from 1 to 20"),
     ],
 )

@@ -25,6 +25,19 @@ def check_pool(config: GatewayConfig, at: Callable[..., str]) -> None:
         for tier in TIERS:
             here = f"{at('model', name, tier)}: model.{name}.{tier}"
             _check_served(config, here, getattr(model, tier))
+        passing = sorted(
+            {
+                served.provider
+                for tier in TIERS
+                for served in getattr(model, tier)
+                if _takes_clients_key(config.provider[served.provider])
+            }
+        )
+        if len(passing) > 1:
+            raise ConfigError(
+                f"{at('model', name)}: model.{name}: {' and '.join(passing)} would both be sent "
+                "the client's own key: give one of them key_env or key_file"
+            )
     for name, target in config.alias.items():
         if name in config.model:
             raise ConfigError(f"{at('alias', name)}: alias {name!r} is a model's own name")
@@ -107,6 +120,12 @@ def _check_provider(name: str, provider: ProviderConfig, at: Callable[..., str])
     check_ranges(provider, keyed, "")
     if provider.timeouts is not None:
         check_ranges(provider.timeouts, lambda _: keyed("timeouts"), "timeouts.")
+
+
+def _takes_clients_key(provider: ProviderConfig) -> bool:
+    kind = KINDS[provider.kind]
+    local = kind.local if provider.local is None else provider.local
+    return not (provider.key_env or provider.key_file or local)
 
 
 def _check_served(config: GatewayConfig, here: str, deployments: tuple[Served, ...]) -> None:
