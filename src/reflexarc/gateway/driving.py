@@ -11,7 +11,6 @@ from reflexarc.gateway.asgi import Message, Send
 from reflexarc.gateway.attempting import Attempt, Content, Outcome, Refused
 from reflexarc.gateway.choosing import Chooser
 from reflexarc.gateway.client_watch import ClientWatch
-from reflexarc.gateway.converted import PING_S
 from reflexarc.gateway.copying import Copy
 from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.metrics import Metrics
@@ -42,7 +41,7 @@ class Driver:
         unix_time: Callable[[], float],
         total_s: float,
         on_finished: Callable[[Exchange, Attempt], None],
-        ping_s: float = PING_S,
+        ping_s: float,
         draw: Callable[[], float] = random.random,
     ) -> None:
         """`on_finished` hears of each attempt once it is over, whatever way."""

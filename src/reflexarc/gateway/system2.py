@@ -15,6 +15,7 @@ from reflexarc.gateway.accounting import Accounting, open_desk
 from reflexarc.gateway.charging import Charging
 from reflexarc.gateway.choosing import Chooser
 from reflexarc.gateway.config import GatewayConfig
+from reflexarc.gateway.converted import PING_S
 from reflexarc.gateway.converting import Converting
 from reflexarc.gateway.driving import Driver
 from reflexarc.gateway.forwarding import Forwarder
@@ -83,6 +84,7 @@ class System2:
             time.time,
             self._config.timeouts.total_s,
             Charging(self.chooser, self._metrics).finished,
+            PING_S,
         )
         return transport, driver, Forwarder(transport, self._metrics, self._clock_s, driver)
 

@@ -54,6 +54,10 @@ class Teller:
         self._counts(attempt)
         headers = self._headers(attempt)
         if content.relay is None:
+            streams = content.content_type.lower().startswith(b"text/event-stream")
+            if self._reply.head_out and not streams:
+                said = "the upstream answered whole where a stream was asked for, and has begun"
+                return await self.fault(Fault("upstream", said, 502, code="upstream_malformed"))
             return await self._reply.whole(
                 content.status, content.out, headers, content.content_type
             )

@@ -195,7 +195,7 @@ class FaultyUpstream:
         form = _ANSWERS[dialect]
         said = answer(asked, words, self._number, _PREFIXES[dialect])
         failing = words.count("status", 503)
-        if not asked.stream:
+        if not asked.stream or "whole" in words:
             body: Any = form.whole(said, words)
             if "error_in_200" in words:
                 body = form.error_frame(failing, "Told to fail.").data
