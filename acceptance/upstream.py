@@ -10,10 +10,16 @@ import importlib.util
 import os
 from collections.abc import Callable
 
-from acceptance import upstream_budget, upstream_chaos, upstream_placement
+from acceptance import (
+    upstream_budget,
+    upstream_chaos,
+    upstream_leaks,
+    upstream_placement,
+    upstream_price,
+)
 from acceptance.lines import Lines
 
-PARTS = ("chaos", "placement", "budget", "engine")
+PARTS = ("chaos", "leaks", "price", "placement", "budget", "engine")
 
 
 def main() -> int:
@@ -23,12 +29,18 @@ def main() -> int:
     lines = Lines("upstream", os.cpu_count() or 1)
     parts: dict[str, tuple[str, str, Callable[[], None]]] = {
         "chaos": ("1", "Scripted failures", lambda: upstream_chaos.measure(lines)),
+        "leaks": (
+            "1.92",
+            "10,000 random requests with random faults",
+            lambda: upstream_leaks.measure(lines),
+        ),
+        "price": ("2", "Anthropic's example", lambda: upstream_price.measure(lines)),
         "placement": (
             "3",
-            "Placement while one turns slow",
+            "One of two turns slow; batch yields; what must not leave",
             lambda: upstream_placement.measure(lines),
         ),
-        "budget": ("4", "Budgets and clients that leave", lambda: upstream_budget.measure(lines)),
+        "budget": ("4", "Budgets, and clients that leave", lambda: upstream_budget.measure(lines)),
         "engine": ("5", "The embedded engine", lambda: _engine(lines)),
     }
     for name, (identity, title, measured) in parts.items():

@@ -10,6 +10,7 @@ import pytest
 
 from reflexarc.gateway.config_pool import TierConfig
 
+from .asking import client_of
 from .conftest import Starter
 from .pools import Two, asked, pooled
 
@@ -147,3 +148,16 @@ async def test_the_state_of_each_deployment_is_shown(start: Starter, two: Two) -
     assert 28 < shown["a/faulty-1"]["opens_in_s"] <= 30
     assert shown["b/faulty-2"]["opens_in_s"] == 0
     assert shown["b/faulty-2"]["busy"] == 0
+
+
+@pytest.mark.parametrize("client", ["chat", "responses", "messages", "gemini"])
+async def test_a_page_in_place_of_an_error_reaches_no_client(
+    start: Starter, two: Two, client: str
+) -> None:
+    running = await pooled(start, two, (client, client))
+    two[0].usual = two[1].usual = "html=502"
+    status, headers, said = await asked(running, client, stream=False)
+    assert status == 502
+    assert client_of(client).is_error(said, 502)
+    assert headers["content-type"] == "application/json"
+    assert headers["x-should-retry"] == "false"

@@ -27,6 +27,9 @@ _NICENESS = 10
 _REST = 2.0
 _LONGEST_REST_S = 1.0
 _MOST_AT_ONCE_BYTES = 16 * 1024 * 1024
+# So that it gives a sign of life every few seconds, however much waits: who gives none is replaced.
+_MOST_AT_ONCE = 400
+_CHUNK_BYTES = 1 << 18
 _decoder: msgspec.msgpack.Decoder[ToRecorder] = msgspec.msgpack.Decoder(ToRecorder)
 
 
@@ -67,17 +70,18 @@ class _Process:
 
     def _read(self) -> bool:
         """Takes what is there, up to a limit. False at the end."""
-        taken = 0
-        while taken < _MOST_AT_ONCE_BYTES:
+        taken = count = 0
+        while taken < _MOST_AT_ONCE_BYTES and count < _MOST_AT_ONCE:
             wait_s = None if self._recording is None else 0.0
             if not select.select([self._channel], [], [], wait_s)[0]:
                 return True
-            chunk = self._channel.recv(1 << 20)
+            chunk = self._channel.recv(_CHUNK_BYTES)
             if not chunk:
                 return False
             taken += len(chunk)
             for head, body in self._reader.feed(chunk):
                 self._take(_decoder.decode(head), body)
+                count += 1
         return True
 
     def _take(self, record: ToRecorder, body: bytes) -> None:

@@ -77,7 +77,8 @@ class Teller:
         return 200
 
     async def refused(self, attempt: Attempt, refused: Refused) -> int:
-        """What the last deployment said, as it said it where the client reads that."""
+        """What the last deployment said, as it said it where the client reads that. A page in place
+        of an error of the API is no client's to read."""
         self._counts(attempt)
         fault = refused.fault
         hint_s = fault.retry_after_s if fault.retry_after_s is not None else refused.cool_s
@@ -86,15 +87,16 @@ class Teller:
         self._metrics.upstream_error(self._exchange.route, fault.code or fault.kind)
         headers = self._headers(attempt)
         conversion = attempt.prepared.conversion
-        if conversion is None:
+        names = (b"request-id", b"x-request-id")
+        known_as = next((value for name, value in headers if name in names), b"").decode("latin-1")
+        kind = _JSON
+        if conversion is not None:
+            status, body, _ = conversion.fault(refused.status, refused.body, known_as, hint_s)
+        elif refused.body.lstrip()[:1] in (b"{", b"["):
             status, body, kind = refused.status, refused.body, refused.content_type or _JSON
         else:
-            names = (b"request-id", b"x-request-id")
-            known_as = next((value for name, value in headers if name in names), b"")
-            status, body, _ = conversion.fault(
-                refused.status, refused.body, known_as.decode("latin-1"), hint_s
-            )
-            kind = _JSON
+            status, value = dialect(self._exchange.client).write_fault(fault, known_as)
+            body = encode_json(value)
         if hint_s is not None:
             headers.extend(retry_headers(hint_s, headers))
         if self.final or len(self._exchange.attempts) > 1:

@@ -161,7 +161,7 @@ class Wire:
 
     async def _break(self, *, reset: bool) -> None:
         await asyncio.sleep(0.02)  # what was sent must come first
-        if reset:
+        if reset and not self._writer.transport.is_closing():
             raw: socket.socket = self._writer.get_extra_info("socket")
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
         self._writer.transport.abort()
