@@ -151,13 +151,14 @@ async def test_the_state_of_each_deployment_is_shown(start: Starter, two: Two) -
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages", "gemini"])
-async def test_a_page_in_place_of_an_error_reaches_no_client(
-    start: Starter, two: Two, client: str
+@pytest.mark.parametrize(("words", "wanted"), [("html=502", 502), ("toolfail unreadable", 400)])
+async def test_a_page_or_the_error_of_another_api_reaches_no_client(
+    start: Starter, two: Two, client: str, words: str, wanted: int
 ) -> None:
     running = await pooled(start, two, (client, client))
-    two[0].usual = two[1].usual = "html=502"
+    two[0].usual = two[1].usual = words
     status, headers, said = await asked(running, client, stream=False)
-    assert status == 502
-    assert client_of(client).is_error(said, 502)
+    assert status == wanted
+    assert client_of(client).is_error(said, wanted)
     assert headers["content-type"] == "application/json"
     assert headers["x-should-retry"] == "false"

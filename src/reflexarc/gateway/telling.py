@@ -1,6 +1,7 @@
 """What the client of a driven request is told: an answer, a refusal as it was said, or a fault."""
 
 from collections.abc import Callable
+from typing import Any, cast
 
 from reflexarc.gateway.answer_heads import answer_headers
 from reflexarc.gateway.asgi import Headers, Send
@@ -11,11 +12,11 @@ from reflexarc.gateway.labels import own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.planning import Plan
 from reflexarc.gateway.replying import ClientReply
-from reflexarc.steps.errors import UpstreamError
+from reflexarc.steps.errors import MalformedError, UpstreamError
 from reflexarc.wire.dialects import dialect
 from reflexarc.wire.errors import error_face
 from reflexarc.wire.faults import Fault
-from reflexarc.wire.json import encode_json
+from reflexarc.wire.json import decode_strict, encode_json
 from reflexarc.wire.losses import HEADER
 
 _JSON = b"application/json"
@@ -77,8 +78,8 @@ class Teller:
         return 200
 
     async def refused(self, attempt: Attempt, refused: Refused) -> int:
-        """What the last deployment said, as it said it where the client reads that. A page in place
-        of an error of the API is no client's to read."""
+        """What the last deployment said, as it said it where the client reads that: not a page in
+        place of an error of the API, nor the error of another one."""
         self._counts(attempt)
         fault = refused.fault
         hint_s = fault.retry_after_s if fault.retry_after_s is not None else refused.cool_s
@@ -92,7 +93,7 @@ class Teller:
         kind = _JSON
         if conversion is not None:
             status, body, _ = conversion.fault(refused.status, refused.body, known_as, hint_s)
-        elif refused.body.lstrip()[:1] in (b"{", b"["):
+        elif _reads(self._exchange.client, refused.body):
             status, body, kind = refused.status, refused.body, refused.content_type or _JSON
         else:
             status, value = dialect(self._exchange.client).write_fault(fault, known_as)
@@ -180,3 +181,25 @@ class Teller:
             (b"x-reflexarc-tier", self._plan.tier.encode()),
             (b"x-reflexarc-attempts", str(len(self._exchange.attempts)).encode()),
         ]
+
+
+def _reads(client: str, body: bytes) -> bool:
+    """Whether an error's body has the form that clients of a dialect go by. Those of OpenAI's take
+    any object."""
+    try:
+        value: Any = decode_strict(body, "error")
+    except MalformedError:
+        return False
+    if client == "gemini" and isinstance(value, list) and value:
+        value = cast("list[Any]", value)[0]
+    if not isinstance(value, dict):
+        return False
+    members = cast("dict[str, Any]", value)
+    error = members.get("error")
+    if client == "messages":
+        return members.get("type") == "error" and isinstance(error, dict)
+    if client == "gemini":
+        return isinstance(error, dict) and isinstance(
+            cast("dict[str, Any]", error).get("code"), int
+        )
+    return True
