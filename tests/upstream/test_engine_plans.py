@@ -275,6 +275,8 @@ def test_an_unknown_model_is_planned_from_its_shape_or_refused_with_what_to_give
         plan(Wish("vllm", "h100", "me/mine", Given("70B", 80, 8)))
     with pytest.raises(ConfigError, match=r"Did you mean Qwen/Qwen3-32B\?"):
         plan(Wish("vllm", "h100", "Qwen/Qwen3-32"))
+    with pytest.raises(ConfigError, match=r"Did you mean meta-llama/Llama-3.1-8B-Instruct\?"):
+        plan(Wish("vllm", "h100", "llama-3.1-8b"))
     made = plan(Wish("vllm", "h100", "me/mine", Given("70.6B", 80, 8, 128, 64)))
     known = plan(Wish("vllm", "h100", LLAMA))
     assert made.memory_estimated == known.memory_estimated

@@ -130,8 +130,12 @@ def _what_to_give(name: str, given: Given) -> str:
         "--head-dim": given.head_dim,
     }
     missing = ", ".join(option for option, value in options.items() if value is None)
-    near = difflib.get_close_matches(name, load_models(), 1, 0.6)
-    meant = f" Did you mean {near[0]}?" if near else ""
+    # People leave out the owner, and do not mind capitals.
+    known = {one.rpartition("/")[2].lower(): one for one in load_models()}
+    near = difflib.get_close_matches(name.rpartition("/")[2].lower(), known, 1, 0.6)
+    meant = (
+        f" Did you mean {known[near[0]]}?" if near else " reflexarc engines list has those known."
+    )
     return (
         f"nothing is known here of the model {name!r}, so its memory cannot be reckoned: give "
         f"{missing}. Its config.json has them: num_hidden_layers, num_key_value_heads, head_dim "
