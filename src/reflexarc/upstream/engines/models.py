@@ -139,5 +139,5 @@ def _what_to_give(name: str, given: Given) -> str:
     return (
         f"nothing is known here of the model {name!r}, so its memory cannot be reckoned: give "
         f"{missing}. Its config.json has them: num_hidden_layers, num_key_value_heads, head_dim "
-        f"(or hidden_size / num_attention_heads).{meant}"
+        f"(or hidden_size / num_attention_heads). {meant}"
     )
