@@ -60,8 +60,7 @@ class Auditor:
         copy = Copy(self._max_bytes, exchange.upstream)
         try:
             if exchange.plan is not None:
-                driven = await self._driver.audit(exchange)
-                self._on_driven(driven)
+                driven = await self._driver.audit(exchange, self._on_driven)
                 whole = driven.copy is not None and driven.copy.status == 200
                 self._on_answer(number, driven.copy if whole else None)
                 return

@@ -36,13 +36,16 @@ class Chooser:
         self.ratios = ratios
         self.price = price
         self._sessions: OrderedDict[tuple[str, str], dict[str, _Last]] = OrderedDict()
+        self._paused_until_s: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def next(
         self, plan: Plan, exclude: Collection[str], now_s: float, draw: float
     ) -> Watched | None:
         """The best of those not excluded; None where none may be asked now."""
         watched = {
-            one.name: self.fleet.of(one.name) for one in plan.served if one.name not in exclude
+            one.name: self.fleet.of(one.name)
+            for one in plan.served
+            if one.name not in exclude and not self._paused_s(plan, one.name, now_s)
         }
         targets = None
         if plan.tier != "batch":
@@ -76,8 +79,31 @@ class Chooser:
 
     def opens_in_s(self, plan: Plan, now_s: float) -> float:
         """When the first deployment of a plan can be asked again."""
-        waits = (self.fleet.of(one.name).circuit.opens_in_s(now_s) for one in plan.served)
+        waits = (
+            max(
+                self.fleet.of(one.name).circuit.opens_in_s(now_s),
+                self._paused_s(plan, one.name, now_s),
+            )
+            for one in plan.served
+        )
         return max(1.0, min(waits, default=1.0))
+
+    def allows(self, plan: Plan, watched: Watched, now_s: float) -> bool:
+        """Whether a deployment may be asked now, its slots apart."""
+        paused_s = self._paused_s(plan, watched.deployment.name, now_s)
+        return not paused_s and watched.circuit.allows(now_s)
+
+    def pause(self, plan: Plan, watched: Watched, now_s: float, for_s: float) -> None:
+        """This client's key is not sent there for so long; remembered for the last 20,000."""
+        key = plan.tenant, watched.deployment.name
+        until_s = max(self._paused_until_s.get(key, 0.0), now_s + for_s)
+        self._paused_until_s[key] = until_s
+        self._paused_until_s.move_to_end(key)
+        if len(self._paused_until_s) > _MAX_SESSIONS:
+            self._paused_until_s.popitem(last=False)
+
+    def _paused_s(self, plan: Plan, name: str, now_s: float) -> float:
+        return max(0.0, self._paused_until_s.get((plan.tenant, name), 0.0) - now_s)
 
     def used(self, plan: Plan, deployment: Deployment, usage: Usage) -> None:
         """What an answer told of its prompt."""

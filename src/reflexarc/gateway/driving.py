@@ -25,6 +25,8 @@ from reflexarc.upstream.retrying import RetryBudget
 from reflexarc.wire.faults import Fault
 
 _MAX_COPY_BYTES = 8 * 1024 * 1024
+_OF_A_KEY = frozenset({401, 402, 403, 429})
+"""Statuses of what a key may not, or has used up."""
 
 
 class Driver:
@@ -65,6 +67,7 @@ class Driver:
             async with asyncio.timeout(self.total_s):
                 return await one.go()
         except TimeoutError:
+            one.end_attempts()  # before a client that reads slowly has heard of it
             said = f"no deployment of {plan.model} answered within {self.total_s:g} s"
             return await one.teller.fault(Fault("timeout", said, 504, code="upstream_timeout"))
         except asyncio.CancelledError:
@@ -77,18 +80,21 @@ class Driver:
         finally:
             one.close()
 
-    async def audit(self, exchange: Exchange) -> Exchange:
-        """Asks the same once more, for nobody: the exchange as it then stands."""
+    async def audit(self, exchange: Exchange, on_driven: Callable[[Exchange], None]) -> Exchange:
+        """Asks the same once more, for nobody: the exchange as it then stands, of which `on_driven`
+        hears whatever way it ends. Nobody goes on from what is answered."""
         plan, asking = exchange.plan, exchange.asking
         assert plan is not None
         assert asking is not None
         own = msgspec.structs.replace(exchange, attempts=[], spent=[], copy=None)
+        asking = msgspec.structs.replace(asking, on_reply=None)
         one = _Drive(self, own, plan, asking, _to_nobody)
         try:
             async with asyncio.timeout(self.total_s):
                 await one.go()
         finally:
             one.close()
+            on_driven(own)
         return own
 
 
@@ -119,7 +125,7 @@ class _Drive:
     async def go(self) -> int:
         last: Refused | None = None
         last_attempt: Attempt | None = None
-        while len(self.tried) < self.plan.limits.attempts:
+        while len(self.exchange.attempts) < self.plan.limits.attempts:
             if last is not None and not self.driver.retries.retry():
                 self.driver.metrics.upstream_error(self.exchange.route, "retries_spent")
                 self.teller.final = True
@@ -147,13 +153,17 @@ class _Drive:
                 self.again.add(name)
         if last is not None and last_attempt is not None:
             return await self.teller.refused(last_attempt, last)
-        if self.unfit is not None:
+        if self.unfit is not None and len(set(self.tried)) == len(self.plan.served):
             raise self.unfit
         return await self.teller.fault(self._all_closed())
 
     def close(self) -> None:
         """Whatever way it ended: nothing goes on, and every attempt is accounted for."""
         self.teller.stop()
+        self.end_attempts()
+
+    def end_attempts(self) -> None:
+        """Those on their way are cut, and accounted for."""
         for task, attempt in self.tasks.items():
             task.cancel()
             self._finish(attempt, self.ends_as)
@@ -174,21 +184,26 @@ class _Drive:
         return watched
 
     async def _begin(self, watched: Watched) -> Attempt | None:
-        """An attempt with its slot; None where this deployment cannot be asked such a thing."""
+        """An attempt with its slot; None where this deployment cannot be asked such a thing, or may
+        not be asked any more: waiting for a slot can take long."""
         name = watched.deployment.name
-        self.again.discard(name)
-        self.tried.append(name)
         try:
             prepared = await self.driver.preparing.prepared(
                 self.plan, self.asking, watched.deployment
             )
         except InputError as error:
             watched.slots.give(self.plan.tier)
+            self.tried.append(name)
             self.unfit = error
             return None
         except BaseException:
             watched.slots.give(self.plan.tier)
             raise
+        if not self.driver.chooser.allows(self.plan, watched, self.driver.clock_s()):
+            watched.slots.give(self.plan.tier)
+            return None
+        self.again.discard(name)
+        self.tried.append(name)
         limit = _MAX_COPY_BYTES if self.exchange.copy is None else self.exchange.copy.max_bytes
         attempt = Attempt(
             len(self.exchange.attempts) + 1,
@@ -249,7 +264,7 @@ class _Drive:
 
     async def _hedge(self) -> None:
         """A second deployment is asked beside the first, if one is free."""
-        if len(self.tried) >= self.plan.limits.attempts:
+        if len(self.exchange.attempts) >= self.plan.limits.attempts:
             return
         watched = self.driver.chooser.next(
             self.plan, self.tried, self.driver.clock_s(), self.driver.draw()
@@ -294,14 +309,19 @@ class _Drive:
 
     def _refuse(self, attempt: Attempt, refused: Refused) -> None:
         now_s = self.driver.clock_s()
-        circuit = attempt.watched.circuit
+        watched = attempt.watched
+        # What is said of one client's key says nothing of others'.
+        of_key = watched.deployment.passes_key and refused.status in _OF_A_KEY
         if refused.cool_s is not None and refused.verdict != "answer":
-            circuit.cool(now_s, refused.cool_s)
+            if of_key:
+                self.driver.chooser.pause(self.plan, watched, now_s, refused.cool_s)
+            else:
+                watched.circuit.cool(now_s, refused.cool_s)
         self._finish(
             attempt,
             "refused" if refused.error is None else "failed",
             # A pause that was asked for is no failure; nor is what the client has to mend.
-            blames=refused.verdict == "elsewhere" and refused.cool_s is None,
+            blames=refused.verdict == "elsewhere" and refused.cool_s is None and not of_key,
         )
 
     def _finish(self, attempt: Attempt, outcome: Outcome, *, blames: bool = True) -> None:
