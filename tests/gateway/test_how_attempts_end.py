@@ -162,3 +162,13 @@ async def test_a_page_or_the_error_of_another_api_reaches_no_client(
     assert client_of(client).is_error(said, wanted)
     assert headers["content-type"] == "application/json"
     assert headers["x-should-retry"] == "false"
+
+
+async def test_providers_words_do_not_grow_what_is_counted(start: Starter, two: Two) -> None:
+    metrics = (await pooled(start, two)).gateway.metrics
+    for number in range(1000):
+        metrics.upstream_error("/v1", f"fault-{number}")
+    metrics.upstream_error("/v1", "no word at all")
+    page = metrics.text().decode()
+    assert page.count("reflexarc_upstream_errors_total{") <= 201
+    assert 'code="other"' in page

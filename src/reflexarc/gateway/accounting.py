@@ -19,7 +19,7 @@ from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.config_pool import AccountsConfig
 from reflexarc.gateway.doors import Door
 from reflexarc.gateway.exchange import Exchange
-from reflexarc.gateway.planning import asked_model, max_output
+from reflexarc.gateway.planning import asked_model, choices, max_output
 from reflexarc.gateway.state import State
 from reflexarc.gateway.tenancy import tenant_of
 from reflexarc.gateway.told import Told
@@ -55,6 +55,11 @@ class Accounting:
         self._unix_time = unix_time
         self._settling: set[asyncio.Task[Any]] = set()
 
+    @property
+    def charges(self) -> bool:
+        """Whether what requests cost is written down."""
+        return self._desk is not None
+
     async def caller(self, headers: Headers) -> Caller:
         """Raises an `AccountError` for a key that is refused, or where one must come and none
         does."""
@@ -86,8 +91,8 @@ class Accounting:
         `AccountError`."""
         if caller.key is None or self._desk is None:
             return None
-        model, limit = _asked(door, exchange)
-        output = limit or self._config.max_output_tokens
+        model, limit, answers = _asked(door, exchange)
+        output = (limit or self._config.max_output_tokens) * answers
         plan = exchange.plan
         if plan is not None:
             tokens = self._chooser.ratios.tokens(plan.served[0].name, len(plan.body))
@@ -201,7 +206,8 @@ class Accounting:
         usage = told.usage if whole and told.usage is not None else _NOTHING
         if answered and not whole:
             prompt = ratios.tokens(route.path, len(exchange.body or b""))
-            usage = Usage(prompt, ratios.tokens(route.path, told.generated_bytes, generated=True))
+            size = told.generated_bytes or copy.overflown  # too long to keep, and yet generated
+            usage = Usage(prompt, ratios.tokens(route.path, size, generated=True))
         if whole:
             ratios.learn(route.path, len(exchange.body or b""), usage.input)
         price = None if route.price is None else route.price.of_tokens()
@@ -225,14 +231,14 @@ class Accounting:
         ]
 
 
-def _asked(door: Door, exchange: Exchange) -> tuple[str, int | None]:
-    """The model asked for, and the tokens its answer is bounded to."""
+def _asked(door: Door, exchange: Exchange) -> tuple[str, int | None, int]:
+    """The model asked for, the tokens each answer is bounded to, and how many answers."""
     try:
         plan = exchange.plan
         members = plan.members if plan is not None else split_object(exchange.body or b"")
-        return asked_model(door, members), max_output(door, members)
+        return asked_model(door, members), max_output(door, members), choices(door, members)
     except InputError:
-        return "", None
+        return "", None, 1
 
 
 def _secret(headers: Headers) -> str:

@@ -134,7 +134,7 @@ class AskDesk:
     async def _pass_on(self, asked: Asked, arrival: Arrival, reason: str = "") -> int:
         """To System 2, without System 1."""
         exchange = asked.exchange
-        if asked.route.record != "none":
+        if asked.route.record != "none" or self._accounting.charges:
             exchange.copy = self._copy(asked)
         status = await self._forwarder.forward(exchange, arrival)
         self._keep(asked, status, None, reason)

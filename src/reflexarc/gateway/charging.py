@@ -20,6 +20,8 @@ from reflexarc.wire.usage import Usage
 
 _NOTHING = Usage(0, 0)
 _FEW_TOKENS = 8
+_MOST_LETTERS = 80
+"""Of a provider's own word that is written down."""
 
 
 class Charging:
@@ -39,18 +41,19 @@ class Charging:
             attempt.outcome or "stopped", attempt, told, len(plan.body), self._chooser.ratios,
             deployment.name,
         )  # fmt: skip
-        price = self._chooser.price(deployment)
+        served_in = deployment.service_tier or (told.service_tier or "")[:_MOST_LETTERS]
+        price = self._chooser.price(deployment, served_in)
         if told.told_whole and told.usage is not None:
             self._learn(plan, attempt, deployment, told, told.usage)
         first_ms = (attempt.first_s - attempt.began_s) * 1e3 if attempt.first_s else None
         made = AttemptMade(
             provider=deployment.provider,
             model=deployment.model,
-            service_tier=deployment.service_tier,
+            service_tier=served_in,
             tier=plan.tier,
             outcome=attempt.outcome or "stopped",
             status=attempt.status,
-            code=attempt.code,
+            code=attempt.code[:_MOST_LETTERS],
             first_token_ms=first_ms,
             total_ms=(attempt.ended_s - attempt.began_s) * 1e3,
             usage=usage,

@@ -16,6 +16,7 @@ from reflexarc.wire.usage import Usage
 _MAX_SESSIONS = 20_000
 _USUAL_OUTPUT_TOKENS = 256
 """What an answer is taken to be long where deployments are compared."""
+_MOST_CHOICES = 1000
 
 
 class _Last(msgspec.Struct):
@@ -26,11 +27,12 @@ class _Last(msgspec.Struct):
 
 
 class Chooser:
-    """`price` knows what a deployment takes. Which deployment holds a session's prefix is
+    """`price` knows what a deployment takes, in the service tier named where it has none of its
+    own. Which deployment holds a session's prefix is
     remembered by tenant and session, for the last 20,000 of them."""
 
     def __init__(
-        self, fleet: Fleet, price: Callable[[Deployment], Price | None], ratios: Ratios
+        self, fleet: Fleet, price: Callable[[Deployment, str], Price | None], ratios: Ratios
     ) -> None:
         self.fleet = fleet
         self.ratios = ratios
@@ -71,11 +73,12 @@ class Chooser:
 
     def expected(self, plan: Plan, deployment: Deployment, output_tokens: int) -> int | None:
         """The most it can cost there, in micro-dollars; None where the price is not known."""
-        price = self.price(deployment)
+        price = self.price(deployment, "")
         if price is None:
             return None
         tokens = self.ratios.tokens(deployment.name, len(plan.body))
-        return price.most_micro_usd(tokens, output_tokens)
+        asked = self.price(deployment, plan.service_tier) or price
+        return max(one.most_micro_usd(tokens, output_tokens) for one in (price, asked))
 
     def opens_in_s(self, plan: Plan, now_s: float) -> float:
         """When the first deployment of a plan can be asked again."""
@@ -116,10 +119,11 @@ class Chooser:
 
     def _candidate(self, plan: Plan, watched: Watched) -> Candidate:
         tokens, share = self.prompt(plan, watched)
-        price = self.price(watched.deployment)
+        price = self.price(watched.deployment, plan.service_tier)
         cost = None
         if price is not None:
             output = min(plan.max_output or _USUAL_OUTPUT_TOKENS, _USUAL_OUTPUT_TOKENS)
+            output *= min(plan.choices, _MOST_CHOICES)
             cost = price.micro_usd(Usage(tokens, output, int(tokens * share)))
         return Candidate(watched.deployment.name, cost, tokens, share)
 

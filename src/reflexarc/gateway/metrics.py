@@ -1,5 +1,6 @@
 """What the gateway counts, for Prometheus. Names start with `reflexarc_`; times are in seconds."""
 
+import re
 from collections.abc import Callable
 
 from prometheus_client import (
@@ -17,6 +18,8 @@ from reflexarc.store.records import AttemptMade
 _OVERHEAD_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 1.0)
 _UPSTREAM_BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _MAX_TOOLS = 200
+_MAX_CODES = 200
+_word = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 _OTHER = "other"
 
 
@@ -153,6 +156,7 @@ class Metrics:
         self._request_children: dict[tuple[str, str, int], Counter] = {}
         self._decision_children: dict[tuple[str, str, str, str], Counter] = {}
         self._tools: set[str] = set()
+        self._codes: set[str] = set()
 
     def request(self, route: str, kind: str, status: int) -> None:
         key = (route, kind, status)
@@ -192,6 +196,13 @@ class Metrics:
         self._trouble.labels(kind).inc()
 
     def upstream_error(self, route: str, code: str) -> None:
+        """`code` may be a provider's own word: past the first 200 the rest count together, and so
+        does what is no word."""
+        if code not in self._codes:
+            if len(self._codes) >= _MAX_CODES or _word.fullmatch(code) is None:
+                code = _OTHER
+            else:
+                self._codes.add(code)
         self._upstream_errors.labels(route, code).inc()
 
     def attempt(self, deployment: str, made: AttemptMade) -> None:

@@ -1,7 +1,8 @@
 """What a request to a pooled route asks for: which model, in which tier, of which deployments."""
 
 import hashlib
-from typing import Any
+import math
+from typing import Any, cast
 
 import msgspec
 
@@ -17,16 +18,24 @@ from reflexarc.wire.json import decode_strict, split_list, split_object
 from reflexarc.wire.turns import Ask
 
 _SESSION_HEADERS = (b"x-session-id", b"x-session-affinity", b"x-correlation-id")
-_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_LIMITS = {
+    "chat": ("max_completion_tokens", "max_tokens"),
+    "responses": ("max_output_tokens",),
+    "messages": ("max_tokens",),
+    "gemini": ("maxOutputTokens",),
+}
+_CHOICES = {"chat": "n", "gemini": "candidateCount"}
 _BY_SERVICE_TIER: dict[str, Tier] = {"priority": "interactive", "flex": "batch"}
 _MAX_NAME_BYTES = 256
+_MOST = 2**53
 
 
 class Plan(msgspec.Struct):
     """`model` is the configured one; `served` its deployments in this tier, in order of
     preference. `body` is plain, `members` its members. `session` tells one conversation from
     others of the same caller. `ask` is the request read whole, once it was. `max_output`: tokens
-    that the answer is bounded to, None where it is not."""
+    that an answer is bounded to, None where it is not; `choices`: answers asked for at once.
+    `service_tier`: the client's own word, which passes where a deployment has none."""
 
     model: str
     tier: Tier
@@ -39,6 +48,8 @@ class Plan(msgspec.Struct):
     tenant: str
     local_only: bool
     max_output: int | None = None
+    choices: int = 1
+    service_tier: str = ""
     ask: Ask | None = None
 
 
@@ -79,6 +90,8 @@ class Planner:
             tenant=tenant,
             local_only=stays,
             max_output=max_output(door, members),
+            choices=choices(door, members),
+            service_tier=_service_tier(members),
         )
 
 
@@ -93,10 +106,13 @@ def asked_model(door: Door, members: dict[str, msgspec.Raw]) -> str:
 
 def _inferred(members: dict[str, msgspec.Raw], *, stream: bool) -> Tier:
     """Where a step belongs that says nothing of it: one whose client reads along is waited for."""
+    usual: Tier = "interactive" if stream else "standard"
+    return _BY_SERVICE_TIER.get(_service_tier(members), usual)
+
+
+def _service_tier(members: dict[str, msgspec.Raw]) -> str:
     asked = _value(members, "service_tier")
-    if isinstance(asked, str) and asked in _BY_SERVICE_TIER:
-        return _BY_SERVICE_TIER[asked]
-    return "interactive" if stream else "standard"
+    return asked if isinstance(asked, str) else ""
 
 
 def _session(door: Door, headers: Headers, members: dict[str, msgspec.Raw]) -> str:
@@ -124,13 +140,30 @@ def _session(door: Door, headers: Headers, members: dict[str, msgspec.Raw]) -> s
 
 
 def max_output(door: Door, members: dict[str, msgspec.Raw]) -> int | None:
-    held: Any = members
-    if door.client == "gemini":
-        held = _value(members, "generationConfig")
-        given = held.get("maxOutputTokens") if isinstance(held, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of anything
-    else:
-        given = next((_value(members, name) for name in _LIMITS if name in members), None)
-    return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else None
+    """Tokens that each answer is bounded to: of several limits the largest, whichever a provider
+    goes by."""
+    given = (_number(_setting(door, members, name)) for name in _LIMITS[door.client])
+    return max((one for one in given if one), default=None)
+
+
+def choices(door: Door, members: dict[str, msgspec.Raw]) -> int:
+    """Answers asked for at once: each may be as long as its limit, and each is paid."""
+    name = _CHOICES.get(door.client)
+    return 1 if name is None else _number(_setting(door, members, name)) or 1
+
+
+def _setting(door: Door, members: dict[str, msgspec.Raw], name: str) -> Any:
+    if door.client != "gemini":
+        return _value(members, name)
+    held = _value(members, "generationConfig")
+    return cast("dict[str, Any]", held).get(name) if isinstance(held, dict) else None
+
+
+def _number(given: Any) -> int | None:
+    """A whole number over 0, however it is spelt."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < _MOST:
+        return None
+    return math.ceil(given)
 
 
 def _value(members: dict[str, msgspec.Raw], name: str) -> Any:

@@ -90,12 +90,16 @@ class Pool:
             )
         return tuple(found.values())
 
-    def price(self, deployment: Deployment) -> Price | None:
-        """None where nobody knows it. What is local and nobody priced costs nothing."""
+    def price(self, deployment: Deployment, service_tier: str = "") -> Price | None:
+        """None where nobody knows it. What is local and nobody priced costs nothing. A deployment
+        without a service tier takes what `service_tier` costs, if that is listed."""
         own = self._own_prices.get(deployment.name)
         if own is not None:
             return own
-        listed = self._prices.of(deployment.charged_as, deployment.model, deployment.service_tier)
+        of = (deployment.charged_as, deployment.model)
+        listed = self._prices.of(*of, deployment.service_tier or service_tier)
+        if listed is None and service_tier:
+            listed = self._prices.of(*of, deployment.service_tier)
         if listed is None and deployment.local:
             return FREE
         return listed
