@@ -12,6 +12,7 @@ from reflexarc.accounts.book import Book
 from reflexarc.accounts.charge import Charge
 from reflexarc.accounts.database import FILE
 from reflexarc.accounts.desk import Admission, Desk
+from reflexarc.accounts.keys import is_secret
 from reflexarc.gateway.asgi import Headers, header
 from reflexarc.gateway.callers import Caller
 from reflexarc.gateway.choosing import Chooser
@@ -242,7 +243,12 @@ def _asked(door: Door, exchange: Exchange) -> tuple[str, int | None, int]:
 
 
 def _secret(headers: Headers) -> str:
-    given = next((found for name in KEY_NAMES if (found := header(headers, name))), b"")
+    """Of several keys the one that is of ours, wherever it stands: then none goes on."""
+    given = [_plain(found) for name in KEY_NAMES if (found := header(headers, name))]
+    return next((one for one in given if is_secret(one)), given[0] if given else "")
+
+
+def _plain(given: bytes) -> str:
     text = given.decode("latin-1").strip()
     scheme, space, rest = text.partition(" ")
     return rest.strip() if space and scheme.lower() == "bearer" else text

@@ -24,6 +24,7 @@ from reflexarc.wire.sse import SseParser
 MAX_WHOLE_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 1024 * 1024
 TRUNCATED = "upstream_truncated"
+HIDDEN = b"(the gateway's key)"
 _JSON = b"application/json"
 _SSE = b"text/event-stream; charset=utf-8"
 
@@ -215,6 +216,11 @@ class Attempt:
         if answer.status < 400:
             raise UpstreamError(f"the upstream answered with status {answer.status}: a redirect?")
         body = await self._read(answer, plain, MAX_ERROR_BYTES)
+        secret = self.watched.deployment.secret
+        if secret is not None and (named := secret.value.encode()) in body:
+            # Some repeat the key they refuse: it is the gateway's, not its clients' to know.
+            body = body.replace(named, HIDDEN)
+            self.copy.replace(body)
         fault = dialect(self.prepared.dialect).read_fault(answer.status, body)
         cool_s = cool_down_s(answer.status, answer.headers, fault, unix_time())
         kind_name = self.watched.deployment.kind

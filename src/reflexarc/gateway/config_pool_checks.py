@@ -104,8 +104,12 @@ def _check_provider(name: str, provider: ProviderConfig, at: Callable[..., str])
             raise ConfigError(
                 f"{placed}: url leads into a private network: set private = true if that is meant"
             )
-        if private is False and is_local and provider.local:
-            raise ConfigError(f"{placed}: local = true, but its url leads out into the world")
+        if private is False and is_local:
+            usual = "" if provider.local else f" (which is usual for {provider.kind})"
+            raise ConfigError(
+                f"{placed}: local = true{usual}, but its url leads out into the world: set "
+                "local = false"
+            )
         if url.startswith("http://") and private is False:
             raise ConfigError(f"{placed}: url is http: a key would travel in the open; use https")
     if provider.key_env and provider.key_file:

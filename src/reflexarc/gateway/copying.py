@@ -33,6 +33,12 @@ class Copy:
         else:
             self._parts.clear()
 
+    def replace(self, body: bytes) -> None:
+        """This was the answer, for whoever reads it from here on."""
+        self._parts = [body] if len(body) <= self.max_bytes else []
+        self._size = len(body)
+        self.content_encoding = ""
+
     @property
     def overflown(self) -> int:
         """Bytes of an answer that was too long to keep; 0 where it was not."""

@@ -10,7 +10,8 @@ import yarl
 from reflexarc.gateway.asgi import Headers
 from reflexarc.gateway.callers import Caller
 from reflexarc.gateway.config import EMBEDDED, Route
-from reflexarc.gateway.pool import Pool
+from reflexarc.gateway.pool import NoModelError, Pool
+from reflexarc.gateway.told import told
 from reflexarc.steps.errors import InputError, UpstreamError
 from reflexarc.upstream import KEY_NAMES, Reach, Transport, converted_request_headers
 from reflexarc.upstream.deployments import Deployment
@@ -52,9 +53,12 @@ class PoolDesk:
         self, route: Route, ask: Ask, headers: Headers, caller: Caller
     ) -> tuple[int, bool]:
         """Tokens of a request, and whether they were counted: by the first deployment that can.
-        Else they are estimated, as that deployment's answers taught. Raises `NoModelError`."""
+        Else they are estimated, as that deployment's answers taught. Raises `InputError`: a model
+        that there is not, or a header that is not understood."""
         model = self._pool.model_of(route, ask.settings.model)
-        stays = route.local_only or caller.local_only
+        if caller.key is not None and not caller.key.may_use_model(model):
+            raise NoModelError(f"there is no model {ask.settings.model[:80]!r} for this key")
+        stays = route.local_only or caller.local_only or told(headers).local_only
         served = self._pool.served(model, "standard", local_only=stays)
         for deployment in served:
             counted = await self._counted(deployment, ask, headers, caller)
@@ -94,7 +98,7 @@ class PoolDesk:
         given = [pair for pair in headers if passes or pair[0] not in _KEYS]
         sent = converted_request_headers(given, deployment.key(spoken), spoken, stream=False)
         url = yarl.URL(f"{deployment.base.rstrip('/')}{path}", encoded=True)
-        reach = Reach(deployment.private, deployment.timeouts)
+        reach = Reach(deployment.private, deployment.timeouts, not deployment.local)
         async with asyncio.timeout(_COUNT_S):
             answer = await self._transport.send("POST", url, sent, body, reach)
             with contextlib.ExitStack() as stack:

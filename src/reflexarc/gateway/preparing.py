@@ -28,7 +28,17 @@ from reflexarc.wire.replies import Reply
 from reflexarc.wire.turns import Ask
 
 _ENCODINGS = frozenset({b"content-encoding", b"accept-encoding"})
-_KEYS = frozenset(KEY_NAMES)
+_KEYS = frozenset(
+    {
+        *KEY_NAMES,
+        b"openai-organization",
+        b"openai-project",
+        b"x-goog-user-project",
+        b"ocp-apim-subscription-key",
+        b"cookie",
+    }
+)
+"""Keys, and what tells whose account is meant: nothing to a provider with a key of its own."""
 # Each has its own ways with a session: one name for all of them keeps its cache apart from others'.
 _TOLD_SESSIONS = frozenset({EMBEDDED, "vllm", "sglang", "llamacpp"})
 _LONG_BYTES = 1024 * 1024
@@ -91,7 +101,7 @@ class Preparing:
             url = deployment.url(dialect, stream=plan.stream)
         except RequestError as error:
             raise UnfitError(error) from error
-        reach = Reach(deployment.private, deployment.timeouts)
+        reach = Reach(deployment.private, deployment.timeouts, not deployment.local)
         drop_usage = False
         if dialect == asking.client:
             sent = forwarded_request_headers(headers, key)

@@ -39,11 +39,12 @@ class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reach(NamedTuple):
-    """How far a request may go: into private networks or not, and its own limits in time (None:
-    the transport's)."""
+    """How far a request may go: into private networks or not, out of them or not, and its own
+    limits in time (None: the transport's)."""
 
     private: bool = True
     timeouts: Timeouts | None = None
+    public: bool = True
 
 
 _ANYWHERE = Reach()
@@ -53,13 +54,17 @@ class PrivateAddressError(OSError):
     """A name that should lead out into the world leads into a private network."""
 
 
+class PublicAddressError(OSError):
+    """A name that should stay in a private network leads out into the world."""
+
+
 class _Try:
     """One sending of a request. `fresh`: a connection was opened for it, none came from the
     pool."""
 
-    def __init__(self, *, private: bool = True) -> None:
+    def __init__(self, reach: Reach = _ANYWHERE) -> None:
         self.fresh = False
-        self.private = private
+        self.reach = reach
 
 
 # aiohttp's tracing would tell it too, at a fifth of a millisecond per large body.
@@ -181,14 +186,14 @@ class Transport:
         """Past connections of the pool that turn out to be closed: a pool may hold several."""
         for _ in range(_MOST_STALE):
             began_s = self._clock()
-            trying = _Try(private=reach.private)
+            trying = _Try(reach)
             try:
                 return await self._request(method, url, headers, body, trying, reach)
             except (aiohttp.ServerDisconnectedError, OSError) as error:
                 late = self._clock() - began_s > _STALE_WITHIN_S
                 if trying.fresh or late or not _unanswered(error):
                     raise
-        trying = _Try(private=reach.private)
+        trying = _Try(reach)
         return await self._request(method, url, headers, body, trying, reach)
 
     async def _request(
@@ -254,7 +259,12 @@ def _fresh_socket(address: aiohttp.AddrInfoType) -> socket.socket:  # pyright: i
     trying = _trying.get()
     trying.fresh = True
     host = str(cast("tuple[object, ...]", address[4])[0])
-    if not trying.private and not _is_global(host):
+    if not trying.reach.public and _is_global(host):
+        raise PublicAddressError(
+            f"its name leads to {host}, out into the world: a provider with local = true is on a "
+            "private network"
+        )
+    if not trying.reach.private and not _is_global(host):
         raise PrivateAddressError(
             f"its name leads to {host}, an address of a private network: private = true of its "
             "provider allows that"
@@ -298,6 +308,8 @@ def _fault(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         return f"cannot be spoken to over TLS: {said}; does it serve https on this port?"
     if isinstance(error, aiohttp.ClientConnectorError):
+        if isinstance(error.os_error, PrivateAddressError | PublicAddressError):
+            return f"is not asked: {error.os_error}"
         return f"cannot be reached: {said}; is the model server running?"
     if isinstance(error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError):
         return f"broke HTTP: {said}"
