@@ -1,0 +1,9 @@
+"""The formats of logs that can be read, each a module. The first that recognises a file reads it."""
+
+from reflexarc.traces.logs import Format
+
+FORMATS: tuple[Format, ...] = (
+    # harnesses: transcripts of command-line agents
+    # exports: gateways, tracing, request logs
+    # runs: trajectories, evaluations, block traces, sessions
+)

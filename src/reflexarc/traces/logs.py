@@ -1,0 +1,153 @@
+"""Finding and reading logs of any known format: which file is which, and what it was good for.
+
+A format reads all its files at once, for copies are told across files. What nothing recognises is
+reported, never an error by itself.
+"""
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from reflexarc.steps.errors import InputError
+from reflexarc.traces.requests import FileReport, RecordedRequest
+
+HEAD_BYTES = 256 * 1024
+MAX_FILES = 200_000
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The beginning of a file, unpacked where it is gzipped: what a format is told by. `first` is
+    its first line as JSON, or all of it where that is one JSON value and short; None where neither
+    is. `size` in bytes on disk."""
+
+    path: Path
+    data: bytes
+    first: object
+    size: int
+
+
+class Format(Protocol):
+    """`recognises` looks at the beginning of one file alone. `read` is given all files that were
+    recognised, in order of their names, with a report for each, which it fills in; what it cannot
+    read it says there. It raises nothing for what is in a file."""
+
+    @property
+    def name(self) -> str: ...
+
+    def recognises(self, head: Head) -> bool: ...
+
+    def read(
+        self, paths: Sequence[Path], reports: dict[Path, FileReport]
+    ) -> list[RecordedRequest]: ...
+
+
+class Logs(msgspec.Struct, frozen=True):
+    """What was read: requests in order of time, a report for each file (those that nothing
+    recognised have no format)."""
+
+    requests: list[RecordedRequest]
+    files: list[FileReport]
+
+
+def read_logs(
+    paths: Iterable[str | Path],
+    formats: Sequence[Format],
+    *,
+    on_file: Callable[[Path], None] | None = None,
+) -> Logs:
+    """Everything under these paths, folders with all below them.
+
+    Raises `InputError` for a path that there is not or that cannot be read.
+    """
+    reports: dict[Path, FileReport] = {}
+    by_format: dict[str, list[Path]] = {}
+    named = {format.name: format for format in formats}
+    for path in _files(paths):
+        if on_file is not None:
+            on_file(path)
+        report = reports[path] = FileReport(str(path))
+        head = head_of(path)
+        found = next((one for one in formats if one.recognises(head)), None)
+        if found is None:
+            report.notes.append("not a log of a known format")
+            continue
+        report.format = found.name
+        by_format.setdefault(found.name, []).append(path)
+    requests: list[RecordedRequest] = []
+    for name, listed in by_format.items():
+        requests += named[name].read(listed, reports)
+    requests.sort(key=_order)
+    return Logs(requests, list(reports.values()))
+
+
+def head_of(path: Path) -> Head:
+    """Raises `InputError` for a file that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(HEAD_BYTES)
+            size = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if data.startswith(_GZIP_MAGIC):
+        unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            data = unpacking.decompress(data, HEAD_BYTES)
+        except zlib.error:
+            data = b""
+    return Head(path, data, _first(data), size)
+
+
+def whole(path: Path, max_bytes: int) -> bytes:
+    """A file's bytes, unpacked where it is gzipped. Raises `InputError` where it cannot be read or
+    is larger than `max_bytes`."""
+    try:
+        with path.open("rb") as file:
+            is_packed = file.read(2) == _GZIP_MAGIC
+        opened = gzip.open(path, "rb") if is_packed else path.open("rb")
+        with opened as file:
+            data = file.read(max_bytes + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+    if len(data) > max_bytes:
+        raise InputError(f"{path}: larger than {max_bytes} bytes")
+    return data
+
+
+def _files(paths: Iterable[str | Path]) -> list[Path]:
+    found: dict[Path, None] = {}
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            for one in sorted(path.rglob("*")):
+                if one.is_file():
+                    found[one] = None
+        elif path.exists():
+            found[path] = None
+        else:
+            raise InputError(f"{path}: there is no such file or folder")
+        if len(found) > MAX_FILES:
+            raise InputError(f"{path}: more than {MAX_FILES} files")
+    return list(found)
+
+
+def _first(data: bytes) -> object:
+    line = data.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0]
+    for text in (line, data):
+        try:
+            return msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            continue
+    return None
+
+
+def _order(request: RecordedRequest) -> tuple[float, str, str]:
+    """By time, then name: the order of files changes nothing."""
+    for moment in (request.began_s, request.ended_s):
+        if moment.value is not None:
+            return moment.value, request.session, request.id
+    return float("inf"), request.session, request.id
