@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reflexarc.gateway.asked import Requests
-from reflexarc.gateway.conversations import Conversations, chain
+from reflexarc.gateway.conversations import Conversations, Listed, chain
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import Message
 from reflexarc.steps.errors import MalformedError, RequestError
@@ -55,7 +55,7 @@ def test_any_way_of_growing_gives_the_same_context(texts: list[str], cuts: list[
     memory = _memory()
     reflex = _Reflex()
     for cut in sorted({min(c, len(texts)) for c in cuts} | {len(texts)}):
-        conversation = memory.take(b"t", "r", reflex, _raws(*texts[:cut]), READ)
+        conversation = memory.take(b"t", "r", reflex, Listed(_raws(*texts[:cut])), READ)
         assert _seen(conversation.context) == texts[:cut]
         assert conversation.head == chain(_raws(*texts[:cut]))[-1]
         memory.keep(b"t", "r", conversation)
@@ -72,18 +72,18 @@ def test_a_chain_of_appends_equals_one_chain(before: list[str], after: list[str]
 def test_only_new_messages_are_read() -> None:
     memory = _memory()
     reflex = _Reflex()
-    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a", "b"), READ))
-    grown = memory.take(b"t", "r", reflex, _raws("a", "b", "c"), READ)
+    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, Listed(_raws("a", "b")), READ))
+    grown = memory.take(b"t", "r", reflex, Listed(_raws("a", "b", "c")), READ)
     assert grown.reused == 2
     memory.keep(b"t", "r", grown)
-    assert memory.take(b"t", "r", reflex, _raws("a", "b", "c"), READ).reused == 3
+    assert memory.take(b"t", "r", reflex, Listed(_raws("a", "b", "c")), READ).reused == 3
 
 
 def test_a_branch_starts_anew_and_is_right() -> None:
     memory = _memory()
     reflex = _Reflex()
-    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a", "b", "c"), READ))
-    branch = memory.take(b"t", "r", reflex, _raws("a", "x"), READ)
+    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, Listed(_raws("a", "b", "c")), READ))
+    branch = memory.take(b"t", "r", reflex, Listed(_raws("a", "x")), READ)
     assert (branch.reused, _seen(branch.context)) == (0, ["a", "x"])
 
 
@@ -91,27 +91,29 @@ def test_a_branch_starts_anew_and_is_right() -> None:
 def test_nothing_is_shared_between_tenants_or_reflexes(tenant: bytes, name: str) -> None:
     memory = _memory()
     reflex = _Reflex()
-    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a"), READ))
-    assert memory.take(tenant, name, reflex, _raws("a"), READ).reused == 0
+    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, Listed(_raws("a")), READ))
+    assert memory.take(tenant, name, reflex, Listed(_raws("a")), READ).reused == 0
 
 
 def test_a_faulty_message_harms_nothing_held() -> None:
     memory = _memory()
     reflex = _Reflex()
-    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws("a"), READ))
+    memory.keep(b"t", "r", memory.take(b"t", "r", reflex, Listed(_raws("a")), READ))
     twice = msgspec.Raw(b'{"role":"user","role":"user"}')
     with pytest.raises(MalformedError):
-        memory.take(b"t", "r", reflex, [*_raws("a"), twice], READ)
+        memory.take(b"t", "r", reflex, Listed([*_raws("a"), twice]), READ)
     with pytest.raises(RequestError) as caught:
-        memory.take(b"t", "r", reflex, [*_raws("a"), msgspec.Raw(b'{"role":"oracle"}')], READ)
+        memory.take(
+            b"t", "r", reflex, Listed([*_raws("a"), msgspec.Raw(b'{"role":"oracle"}')]), READ
+        )
     assert caught.value.param == "messages[1].role"
-    assert memory.take(b"t", "r", reflex, _raws("a", "b"), READ).reused == 1
+    assert memory.take(b"t", "r", reflex, Listed(_raws("a", "b")), READ).reused == 1
 
 
 def test_the_oldest_is_forgotten_by_number_and_by_bytes() -> None:
     for memory in (_memory(max_contexts=2), _memory(max_bytes=2 * len(_raws("a")[0]))):
         reflex = _Reflex()
         for text in "abc":
-            memory.keep(b"t", "r", memory.take(b"t", "r", reflex, _raws(text), READ))
-        assert memory.take(b"t", "r", reflex, _raws("a"), READ).reused == 0
-        assert memory.take(b"t", "r", reflex, _raws("c"), READ).reused == 1
+            memory.keep(b"t", "r", memory.take(b"t", "r", reflex, Listed(_raws(text)), READ))
+        assert memory.take(b"t", "r", reflex, Listed(_raws("a")), READ).reused == 0
+        assert memory.take(b"t", "r", reflex, Listed(_raws("c")), READ).reused == 1

@@ -31,7 +31,7 @@ def requests() -> Requests:
 
 
 def refusal(reader: Requests, body: str) -> str | None:
-    return reader.read("messages", Where(), body.encode()).admission.refusal
+    return reader.read(b"", "messages", Where(), body.encode()).admission.refusal
 
 
 def test_a_name_that_holds_others_is_not_taken_for_them() -> None:

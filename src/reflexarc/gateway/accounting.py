@@ -27,7 +27,6 @@ from reflexarc.gateway.told import Told
 from reflexarc.steps.errors import ConfigError, InputError, KeyRefusedError
 from reflexarc.store.records import AttemptMade
 from reflexarc.upstream import KEY_NAMES
-from reflexarc.wire.json import split_object
 from reflexarc.wire.reckoning import reckoned
 from reflexarc.wire.usage import Usage
 
@@ -236,7 +235,7 @@ def _asked(door: Door, exchange: Exchange) -> tuple[str, int | None, int]:
     """The model asked for, the tokens each answer is bounded to, and how many answers."""
     try:
         plan = exchange.plan
-        members = plan.members if plan is not None else split_object(exchange.body or b"")
+        members = plan.members if plan is not None else exchange.members
         return asked_model(door, members), max_output(door, members), choices(door, members)
     except InputError:
         return "", None, 1

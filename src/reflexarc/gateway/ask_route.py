@@ -12,7 +12,7 @@ from reflexarc.gateway.acting import Acting
 from reflexarc.gateway.asgi import Arrival, header, send_whole
 from reflexarc.gateway.auditing import Auditor
 from reflexarc.gateway.callers import Caller
-from reflexarc.gateway.checking import check_object
+from reflexarc.gateway.checking import Reading
 from reflexarc.gateway.comparing import Comparing
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.continuing import Continued
@@ -79,6 +79,7 @@ class AskDesk:
         self._accounting = accounting
         self._tested = tested
         self._exchanging = exchanging
+        self._bodies = Reading()
         self.comparing = Comparing(system1, keeper, metrics, acting.standings)
         self.auditor = auditor_of(self.comparing.audit_answered)
         # Upstreams that refused a forced tool_choice: they are not asked again.
@@ -97,13 +98,12 @@ class AskDesk:
         with the client's query. `caller`: who asks, where that is known already."""
         route = door.route
         encoded = header(arrival.headers, b"content-encoding") is not None
-        if not encoded:
-            await check_object(body)
+        grown = None if encoded else await self._bodies.read(door.client, arrival.headers, body)
         said = told(arrival.headers)
         if caller is None:
             caller = await self._accounting.caller(arrival.headers)
         exchange, continued = await self._exchanging.begin(
-            door, url, arrival, body, caller, _fixed(route.mode.encode()), said
+            door, url, arrival, body, caller, _fixed(route.mode.encode()), said, grown
         )
         asked = Asked(route, door, exchange, said, caller, arrival.number, continued)
         admission = await self._accounting.admit(caller, door, exchange, said)

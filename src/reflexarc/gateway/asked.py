@@ -1,6 +1,7 @@
 """A request to a model as System 1 reads it, whatever its dialect: what it asks for, the tools it
 offers, and its conversation, piece by piece, unread until it is known to be new."""
 
+import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -11,14 +12,15 @@ import xxhash
 
 from reflexarc.gateway.admission import MAX_FIELD_BYTES, Admission, admit
 from reflexarc.gateway.admission_ask import admit_ask
-from reflexarc.gateway.conversations import Read
+from reflexarc.gateway.conversations import Listed, Pieces, Read, TooLongError
 from reflexarc.steps import Message
-from reflexarc.steps.errors import RequestError
+from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.wire.as_steps import messages_of
 from reflexarc.wire.chat import message_from_chat
 from reflexarc.wire.dialect import Dialect, Where
 from reflexarc.wire.dialects import dialect, load_dialects
-from reflexarc.wire.json import decode_strict, encode_json, split_list, split_object
+from reflexarc.wire.growing import Bodies, Grown
+from reflexarc.wire.json import decode_strict, encode_json
 from reflexarc.wire.offered import MAX_TOOLS_BYTES, ToolReader, Tools, tools_given
 from reflexarc.wire.turns import Ask, ToolOffer, Turn, joined
 
@@ -35,16 +37,44 @@ _LONGEST = {
 
 
 class RequestRead(msgspec.Struct, frozen=True):
-    """`pieces` make the conversation, each as it came; `read` makes messages of one. `begin` stands
-    for the dialect: what has the same bytes in two is not the same. `ask` is the request without
-    its conversation, None for chat. Without `tools` there is nothing to decide on."""
+    """`pieces` make the conversation, each as it came; `read` makes messages of one. `ask` is the
+    request without its conversation, None for chat. Without `tools` there is nothing to decide
+    on."""
 
     admission: Admission
     tools: Tools | None = None
-    pieces: Sequence[msgspec.Raw | bytes] = ()
+    pieces: Pieces | None = None
     read: Read | None = None
-    begin: bytes = b""
     ask: Ask | None = None
+
+
+class _Sent:
+    """The pieces of a body: its items, or groups of them that end after the items `ends`. `first`
+    stands before them: instructions that came beside the conversation. `begin` stands for the
+    dialect: what has the same bytes in two is not the same."""
+
+    def __init__(
+        self, grown: Grown, begin: bytes, first: bytes = b"", ends: Sequence[int] | None = None
+    ) -> None:
+        self._grown = grown
+        self._first = first
+        self._begin = xxhash.xxh3_128_digest(b"%d %b%b" % (len(begin), begin, first))
+        self._ends: Sequence[int] = range(1, len(grown) + 1) if ends is None else ends
+        self._before = 1 if first else 0
+
+    def __len__(self) -> int:
+        return len(self._ends) + self._before
+
+    def __getitem__(self, at: int) -> bytes:
+        if at < self._before:
+            return self._first
+        at -= self._before
+        begin = self._ends[at - 1] if at else 0
+        return _BETWEEN.join(self._grown.item(one) for one in range(begin, self._ends[at]))
+
+    def until(self, at: int) -> bytes:
+        at -= self._before
+        return self._begin + (self._grown.chain[self._ends[at] - 1] if at >= 0 else b"")
 
 
 class Requests:
@@ -55,43 +85,49 @@ class Requests:
         load_dialects()
         self._tools = tools
         self._max_depth = max_depth
+        self._bodies = Bodies()
         # All tenants share what is read once: nobody may find two texts of one digest.
         self._seed = secrets.randbits(64)
         self._heads: OrderedDict[bytes, _Head] = OrderedDict()
         self._offered: OrderedDict[bytes, Tools] = OrderedDict()
 
-    def read(self, name: str, where: Where, body: bytes) -> RequestRead:
-        """Raises `MalformedError`, or `RequestError` with the path of the fault."""
-        fields = split_object(body)
-        if name == "chat":
-            return self._chat(fields)
+    def read(self, tenant: bytes, name: str, where: Where, body: bytes) -> RequestRead:
+        """Raises `MalformedError`, `TooLongError`, or `RequestError` with the path of the fault."""
         spoken = dialect(name)
-        conversation = bytes(fields.pop(spoken.conversation, msgspec.Raw(b"[]")))
-        head = self._head(spoken, where, fields)
+        grown = self._bodies.read(tenant + name.encode(), spoken.conversation, body)
+        if grown.crowded:
+            raise TooLongError
+        fields = grown.members
+        if name == "chat":
+            return self._chat(fields, grown)
+        beside = {key: raw for key, raw in fields.items() if key != spoken.conversation}
+        head = self._head(spoken, where, beside)
         if head.tools is None:
             return RequestRead(head.admission)
-        raws = (
-            [bytes(raw) for raw in split_list(conversation, spoken.conversation)]
-            if conversation.lstrip().startswith(b"[")
-            else [conversation]
-        )
-        pieces = _grouped(raws) if name == "responses" else raws
-        if head.turns:
-            pieces = [encode_json(head.turns), *pieces]
+        first = encode_json(head.turns) if head.turns else b""
 
         def read(piece: bytes, at: int) -> list[Message]:
             if head.turns and at == 0:
                 return [message for turn in head.turns for message in messages_of(turn)]
             return self._messages(spoken, piece, f"{spoken.conversation}[{at}]")
 
-        return RequestRead(head.admission, head.tools, pieces, read, name.encode(), head.ask)
+        begin = name.encode()
+        if grown.listed:
+            ends = _groups(grown) if name == "responses" else None
+            pieces: Pieces = _Sent(grown, begin, first, ends)
+        else:
+            whole = [bytes(fields[spoken.conversation])] if spoken.conversation in fields else []
+            pieces = Listed([first, *whole] if first else whole, begin)
+        return RequestRead(head.admission, head.tools, pieces, read, head.ask)
 
-    def _chat(self, fields: dict[str, msgspec.Raw]) -> RequestRead:
+    def _chat(self, fields: dict[str, msgspec.Raw], grown: Grown) -> RequestRead:
         admission = admit(fields, self._max_depth)
         if admission.refusal is not None:
             return RequestRead(admission)
         tools = self._tools.read(fields["tools"])
-        return RequestRead(admission, tools, split_list(fields["messages"], "messages"), self.chat)
+        if not grown.listed:
+            raise MalformedError("messages is not a JSON list")
+        return RequestRead(admission, tools, _Sent(grown, b""), self.chat)
 
     def chat(self, piece: bytes, at: int) -> list[Message]:
         """A chat message."""
@@ -192,21 +228,17 @@ class _Kind(msgspec.Struct):
 _kind = msgspec.json.Decoder(_Kind)
 
 
-def _grouped(raws: list[bytes]) -> list[bytes]:
-    """Items of one turn of the model's as one piece: its thinking, its words, its calls."""
-    pieces: list[bytes] = []
-    open_turn: list[bytes] = []
-    for raw in raws:
-        if _is_models(raw):
-            open_turn.append(raw)
-            continue
-        if open_turn:
-            pieces.append(_BETWEEN.join(open_turn))
-            open_turn = []
-        pieces.append(raw)
-    if open_turn:
-        pieces.append(_BETWEEN.join(open_turn))
-    return pieces
+_MODELS, _OTHERS = 1, 0
+_turns = re.compile(rb"\x01+|\x00")
+
+
+def _groups(grown: Grown) -> list[int]:
+    """Items of one turn of the model's are one piece: its thinking, its words, its calls."""
+    kinds = grown.kinds
+    kinds.extend(
+        _MODELS if _is_models(grown.item(at)) else _OTHERS for at in range(len(kinds), len(grown))
+    )
+    return [found.end() for found in _turns.finditer(kinds)]
 
 
 def _is_models(raw: bytes) -> bool:

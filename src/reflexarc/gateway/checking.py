@@ -1,11 +1,17 @@
-"""Whether a body is one JSON object at all: everything else about it is for others to judge."""
+"""Takes apart what is new in a body, and sees that it is one JSON object at all: everything else
+about it is for others to judge."""
 
 import asyncio
 import json
 
 import msgspec
+import xxhash
 
+from reflexarc.gateway.asgi import Headers, header
 from reflexarc.steps.errors import MalformedError
+from reflexarc.upstream import KEY_NAMES
+from reflexarc.wire.dialects import dialect
+from reflexarc.wire.growing import Bodies, Grown
 
 # Beyond this a body that only some readers accept is checked beside the event loop.
 _SLOWLY_CHECKED_BYTES = 1024 * 1024
@@ -16,6 +22,27 @@ class _AnyObject(msgspec.Struct):
 
 
 _object = msgspec.json.Decoder(_AnyObject)
+
+
+class Reading:
+    """Remembers the bodies of each key's conversations, so that of the next only what is new is
+    read."""
+
+    def __init__(self) -> None:
+        self._bodies = Bodies()
+
+    async def read(self, client: str, headers: Headers, body: bytes) -> Grown | None:
+        """The body taken apart; None where only some readers would take it (a key given twice,
+        half a surrogate pair, deep nesting): the upstream judges. `client`: the dialect. Raises
+        `MalformedError` unless it is one JSON object."""
+        owner = xxhash.xxh3_128(client.encode())
+        for name in KEY_NAMES:
+            owner.update(b"\0" + (header(headers, name) or b""))
+        try:
+            return self._bodies.read(owner.digest(), dialect(client).conversation, body)
+        except MalformedError:
+            await check_object(body)
+            return None
 
 
 async def check_object(body: bytes) -> None:

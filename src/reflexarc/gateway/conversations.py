@@ -13,6 +13,7 @@ import xxhash
 
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import Message
+from reflexarc.wire.marks import unmarked
 from reflexarc.wire.offered import Tools
 
 MAX_MESSAGES = 20_000
@@ -25,6 +26,34 @@ process: no request may hold it for long."""
 
 Read = Callable[[bytes, int], list[Message]]
 """A piece of a conversation and its place in it: its messages."""
+
+
+class Pieces(Protocol):
+    """A conversation piece by piece, unread. `until(at)` stands for all of them up to and with one,
+    and their order, cache marks aside; equal for equal tenants' equal pieces only."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: int, /) -> bytes: ...
+    def until(self, at: int, /) -> bytes: ...
+
+
+class Listed:
+    """Pieces that were sent by themselves. `begin` keeps those of one kind apart from another's.
+
+    Raises `TooLongError` over `MAX_MESSAGES`."""
+
+    def __init__(self, raws: Sequence[msgspec.Raw | bytes], begin: bytes = b"") -> None:
+        self._raws = raws
+        self._digests = chain(raws, begin)
+
+    def __len__(self) -> int:
+        return len(self._raws)
+
+    def __getitem__(self, at: int) -> bytes:
+        return bytes(self._raws[at])
+
+    def until(self, at: int) -> bytes:
+        return self._digests[at]
 
 
 class TooLongError(Exception):
@@ -74,7 +103,8 @@ class Conversation(msgspec.Struct):
 
 
 def chain(messages: Sequence[msgspec.Raw | bytes], start: bytes = b"") -> list[bytes]:
-    """The chain's digest after each message; any chain of appends equals one whole chain.
+    """The chain's digest after each message, cache marks aside; any chain of appends equals one
+    whole chain.
 
     Raises `TooLongError` over `MAX_MESSAGES`.
     """
@@ -83,9 +113,7 @@ def chain(messages: Sequence[msgspec.Raw | bytes], start: bytes = b"") -> list[b
     digests: list[bytes] = []
     head = start
     for raw in messages:
-        hasher = xxhash.xxh3_128(head)
-        hasher.update(raw)
-        head = hasher.digest()
+        head = xxhash.xxh3_128_digest(head + unmarked(bytes(raw)))
         digests.append(head)
     return digests
 
@@ -106,29 +134,32 @@ class Conversations:
         tenant: bytes,
         name: str,
         reflex: ReflexLike,
-        raws: Sequence[msgspec.Raw | bytes],
+        pieces: Pieces,
         read: Read,
-        begin: bytes = b"",
     ) -> Conversation:
-        """The conversation these pieces make, worked through; `read` makes messages of one, and
-        `begin` keeps those of one dialect apart from another's. It is out of the memory until
-        `keep`: one that a fault interrupted is never used again.
+        """The conversation these pieces make, worked through; `read` makes messages of one. It is
+        out of the memory until `keep`: one that a fault interrupted is never used again.
 
         Raises `MalformedError`, `RequestError` with the path of the fault, or `TooLongError`.
         """
-        digests = chain(raws, begin)
-        done = len(raws)
+        count = len(pieces)
+        if count > MAX_MESSAGES:
+            raise TooLongError
+        done = count
         known: Conversation | None = None
         while done and known is None:
-            known = self._known.get((tenant, name, digests[done - 1]))
+            known = self._known.get((tenant, name, pieces.until(done - 1)))
             done -= known is None
-        new_bytes = sum(len(memoryview(raw)) for raw in raws[done:])
-        if len(raws) - done > MAX_NEW_MESSAGES or new_bytes > MAX_NEW_BYTES:
+        if count - done > MAX_NEW_MESSAGES:
+            raise TooLongError
+        new = [pieces[at] for at in range(done, count)]
+        new_bytes = sum(map(len, new))
+        if new_bytes > MAX_NEW_BYTES:
             raise TooLongError
         added = [
-            (digests[at], message)
-            for at in range(done, len(raws))
-            for message in read(bytes(raws[at]), at)
+            (pieces.until(at), message)
+            for at, piece in enumerate(new, done)
+            for message in read(piece, at)
         ]
         messages = [message for _, message in added]
         if known is None:
@@ -141,8 +172,8 @@ class Conversations:
             if done and self.moves_on is not None:
                 self.moves_on(known.context)
             known.context.extend([_without_thinking(message) for message in messages])
-            known.head = digests[-1]
-            known.messages = len(raws)
+            known.head = pieces.until(count - 1)
+            known.messages = count
             known.last_role = messages[-1].role
             known.bytes_read += new_bytes
             for digest, message in added:

@@ -166,7 +166,7 @@ class Decider:
     def _judged(self, request: Decide, loaded: Loaded, body: bytes) -> Judged:
         try:
             where = Where(request.model, request.stream)
-            asked = self.requests.read(request.dialect, where, body)
+            asked = self.requests.read(request.tenant, request.dialect, where, body)
             admission, tools = asked.admission, asked.tools
             if admission.refusal is not None:
                 return Judged(Decision("escalate", admission.refusal), admission)
@@ -175,12 +175,11 @@ class Decider:
             if tools is None or tools.refusal is not None:
                 refusal = "no_tools" if tools is None else str(tools.refusal)
                 return Judged(Decision("escalate", refusal), admission)
-            if not asked.pieces or asked.read is None:
+            if asked.pieces is None or not len(asked.pieces) or asked.read is None:
                 return Judged(Decision("escalate", "field:messages"), admission)
             conversation = self.conversations.take(
-                request.tenant, request.reflex, loaded.reflex,
-                asked.pieces, asked.read, asked.begin,
-            )  # fmt: skip
+                request.tenant, request.reflex, loaded.reflex, asked.pieces, asked.read
+            )
         except TooLongError:
             return Judged(Decision("escalate", "too_long"), Admission(None))
         except RequestError as error:

@@ -1,6 +1,6 @@
 """One request on its way to System 2."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 import yarl
@@ -11,6 +11,8 @@ from reflexarc.gateway.planning import Plan
 from reflexarc.gateway.preparing import Asking
 from reflexarc.store.records import AttemptMade
 from reflexarc.wire.converting import Conversion
+from reflexarc.wire.growing import Grown
+from reflexarc.wire.json import split_object
 
 
 class Exchange(msgspec.Struct):
@@ -23,7 +25,8 @@ class Exchange(msgspec.Struct):
     the client's URL names. With a `plan` one of several deployments is `asking`'s to answer:
     `attempts` are those made, `spent` what those cost
     that are over, and what is said here of the upstream is of the one that counts.
-    `number` is the request's in this process; `ended_s` is when its answer was through."""
+    `number` is the request's in this process; `ended_s` is when its answer was through. `grown`
+    is `body` taken apart, where it could be."""
 
     route: str
     method: str
@@ -49,6 +52,14 @@ class Exchange(msgspec.Struct):
     spent: list[AttemptMade] = []
     number: int = 0
     ended_s: float = 0.0
+    grown: Grown | None = None
+
+    @property
+    def members(self) -> Mapping[str, msgspec.Raw]:
+        """Those of the request's object. Raises `MalformedError` where it is none."""
+        if self.grown is not None and self.grown.body is self.body:
+            return self.grown.members
+        return split_object(self.body or b"")
 
     @property
     def outgoing(self) -> bytes | None:

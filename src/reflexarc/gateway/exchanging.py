@@ -21,6 +21,7 @@ from reflexarc.upstream import converted_request_headers, forwarded_request_head
 from reflexarc.wire.chat_answer import OWN_ID_START, own_ids_fitted
 from reflexarc.wire.converting import Conversion
 from reflexarc.wire.encodings import plain_bytes
+from reflexarc.wire.growing import Grown
 from reflexarc.wire.replies import Reply
 
 
@@ -41,8 +42,10 @@ class Exchanging:
         caller: Caller,
         label: Callable[[], bytes],
         said: Told,
+        grown: Grown | None = None,
     ) -> tuple[Exchange, Continued | None]:
-        """Raises `InputError` for what cannot be converted, or goes on from what nobody knows."""
+        """`grown`: the body taken apart, where it could be. Raises `InputError` for what cannot be
+        converted, or goes on from what nobody knows."""
         tenant = caller.tenant.hex()
         exchange = Exchange(
             route=door.route.path,
@@ -57,6 +60,7 @@ class Exchanging:
             upstream=door.upstream,
             model=door.where.model,
             number=arrival.number,
+            grown=grown,
         )
         encoding = (header(arrival.headers, b"content-encoding") or b"").decode("latin-1")
         if door.route.pooled:
@@ -82,6 +86,7 @@ class Exchanging:
         """Which deployment it goes to is not decided yet; what each would be asked neither."""
         tenant = caller.tenant.hex()
         continued: Continued | None = None
+        grown = exchange.grown
         body = plain_bytes(exchange.body or b"", encoding)
         try:
             if door.client == "responses":
@@ -95,6 +100,7 @@ class Exchanging:
                 tenant,
                 caller.tier,
                 local_only=caller.local_only,
+                members=None if grown is None or body is not grown.body else grown.members,
             )
         except RequestError as error:
             raise UnfitError(error) from error

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from reflexarc.gateway.conversations import Conversation, TooLongError, chain
+from reflexarc.gateway.conversations import Conversation, Listed, TooLongError, chain
 from reflexarc.gateway.deciding import Decider, Loaded, act_key, calls_digest, is_write
 from reflexarc.gateway.frames import Decided, Native, NativeReply, Setup
 from reflexarc.gateway.unanswered import plain_escalation
@@ -303,7 +303,7 @@ class NativeDesk:
     def _take(self, tenant: bytes, name: str, loaded: Loaded, work: _Work) -> Conversation:
         try:
             return self._decider.conversations.take(
-                tenant, name, loaded.reflex, work.messages, self._decider.requests.chat
+                tenant, name, loaded.reflex, Listed(work.messages), self._decider.requests.chat
             )
         except MalformedError as error:
             raise MalformedError(f"a message cannot be read: {error}") from error

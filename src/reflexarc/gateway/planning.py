@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -42,7 +43,7 @@ class Plan(msgspec.Struct):
     limits: TierConfig
     served: tuple[Deployment, ...]
     body: bytes
-    members: dict[str, msgspec.Raw]
+    members: Mapping[str, msgspec.Raw]
     stream: bool
     session: str
     tenant: str
@@ -70,10 +71,13 @@ class Planner:
         tier: Tier | None = None,
         *,
         local_only: bool = False,
+        members: Mapping[str, msgspec.Raw] | None = None,
     ) -> Plan:
-        """`body` is plain JSON. `tier` and `local_only` as the caller's key says. Raises
-        `InputError`: a model that there is not, a tier that is none, nowhere to go."""
-        members = split_object(body)
+        """`body` is plain JSON; `members`: it taken apart, if it is already. `tier` and
+        `local_only` as the caller's key says. Raises `InputError`: a model that there is not, a
+        tier that is none, nowhere to go."""
+        if members is None:
+            members = split_object(body)
         model = self._pool.model_of(door.route, asked_model(door, members))
         stream = door.where.stream or _is_true(members.get("stream"))
         chosen = told.tier or tier or door.route.tier or _inferred(members, stream=stream)
@@ -95,7 +99,7 @@ class Planner:
         )
 
 
-def asked_model(door: Door, members: dict[str, msgspec.Raw]) -> str:
+def asked_model(door: Door, members: Mapping[str, msgspec.Raw]) -> str:
     if door.where.model:
         return door.where.model
     value = _value(members, "model")
@@ -104,18 +108,18 @@ def asked_model(door: Door, members: dict[str, msgspec.Raw]) -> str:
     return value
 
 
-def _inferred(members: dict[str, msgspec.Raw], *, stream: bool) -> Tier:
+def _inferred(members: Mapping[str, msgspec.Raw], *, stream: bool) -> Tier:
     """Where a step belongs that says nothing of it: one whose client reads along is waited for."""
     usual: Tier = "interactive" if stream else "standard"
     return _BY_SERVICE_TIER.get(_service_tier(members), usual)
 
 
-def _service_tier(members: dict[str, msgspec.Raw]) -> str:
+def _service_tier(members: Mapping[str, msgspec.Raw]) -> str:
     asked = _value(members, "service_tier")
     return asked if isinstance(asked, str) else ""
 
 
-def _session(door: Door, headers: Headers, members: dict[str, msgspec.Raw]) -> str:
+def _session(door: Door, headers: Headers, members: Mapping[str, msgspec.Raw]) -> str:
     """What a client names its conversation, else what the conversation begins with."""
     for name in _SESSION_HEADERS:
         given = header(headers, name)
@@ -139,20 +143,20 @@ def _session(door: Door, headers: Headers, members: dict[str, msgspec.Raw]) -> s
     return f"~{digest.hexdigest()}"
 
 
-def max_output(door: Door, members: dict[str, msgspec.Raw]) -> int | None:
+def max_output(door: Door, members: Mapping[str, msgspec.Raw]) -> int | None:
     """Tokens that each answer is bounded to: of several limits the largest, whichever a provider
     goes by."""
     given = (_number(_setting(door, members, name)) for name in _LIMITS[door.client])
     return max((one for one in given if one), default=None)
 
 
-def choices(door: Door, members: dict[str, msgspec.Raw]) -> int:
+def choices(door: Door, members: Mapping[str, msgspec.Raw]) -> int:
     """Answers asked for at once: each may be as long as its limit, and each is paid."""
     name = _CHOICES.get(door.client)
     return 1 if name is None else _number(_setting(door, members, name)) or 1
 
 
-def _setting(door: Door, members: dict[str, msgspec.Raw], name: str) -> Any:
+def _setting(door: Door, members: Mapping[str, msgspec.Raw], name: str) -> Any:
     if door.client != "gemini":
         return _value(members, name)
     held = _value(members, "generationConfig")
@@ -166,7 +170,7 @@ def _number(given: Any) -> int | None:
     return math.ceil(given)
 
 
-def _value(members: dict[str, msgspec.Raw], name: str) -> Any:
+def _value(members: Mapping[str, msgspec.Raw], name: str) -> Any:
     raw = members.get(name)
     return None if raw is None else decode_strict(bytes(raw), name)
 

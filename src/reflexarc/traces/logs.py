@@ -108,8 +108,7 @@ def whole(path: Path, max_bytes: int) -> bytes:
     try:
         with path.open("rb") as file:
             is_packed = file.read(2) == _GZIP_MAGIC
-        opened = gzip.open(path, "rb") if is_packed else path.open("rb")
-        with opened as file:
+        with gzip.open(path, "rb") if is_packed else path.open("rb") as file:
             data = file.read(max_bytes + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read ({error})") from error

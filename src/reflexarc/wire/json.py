@@ -68,7 +68,13 @@ def split_object(data: bytes | msgspec.Raw, what: str = "body") -> dict[str, msg
     Costs two passes over the text and no Python object per value. The values' own content is
     not checked: give each to `decode_strict` or `split_list`. Raises `MalformedError`.
     """
-    text = bytes(data)
+    return split_with_spans(bytes(data), what)[0]
+
+
+def split_with_spans(
+    text: bytes, what: str = "body"
+) -> tuple[dict[str, msgspec.Raw], dict[str, tuple[int, int]]]:
+    """The same, and where in the text each value begins and ends. Raises `MalformedError`."""
     try:
         members = _members.decode(text)
     except msgspec.ValidationError as error:
@@ -77,8 +83,7 @@ def split_object(data: bytes | msgspec.Raw, what: str = "body") -> dict[str, msg
         raise MalformedError(f"{what} is not JSON: {error}") from error
     if len(members) > MAX_MEMBERS:
         raise MalformedError(f"{what} has more than {MAX_MEMBERS} members")
-    _check_unique(text, members, what)
-    return members
+    return members, _check_unique(text, members, what)
 
 
 def split_list(data: bytes | msgspec.Raw, what: str) -> list[msgspec.Raw]:
@@ -91,19 +96,24 @@ def split_list(data: bytes | msgspec.Raw, what: str) -> list[msgspec.Raw]:
         raise MalformedError(f"{what} is not JSON: {error}") from error
 
 
-def _check_unique(text: bytes, members: Mapping[str, msgspec.Raw], what: str) -> None:
-    """Walks the object again, member by member. The decoder keeps a key's first place and its last
-    value, so a key given twice either differs at its first place or is left over at the end."""
+def _check_unique(
+    text: bytes, members: Mapping[str, msgspec.Raw], what: str
+) -> dict[str, tuple[int, int]]:
+    """Walks the object again, member by member, and gives where each value stands. The decoder
+    keeps a key's first place and its last value, so a key given twice either differs at its first
+    place or is left over at the end."""
     position = _end_of(_space, text, 0) + 1
     left = len(members)
+    spans: dict[str, tuple[int, int]] = {}
     for name, raw in members.items():
         found = _key.match(text, position)
         if found is None or not _same_key(found.group(1), name):
             raise MalformedError(f"{what} gives a key twice in one object, near {name!r}")
         value = bytes(raw)
         end = found.end() + len(value)
-        if text[found.end() : end] != value:
+        if not text.startswith(value, found.end()):
             raise MalformedError(f"{what} gives the key {name!r} twice in one object")
+        spans[name] = (found.end(), end)
         end = _end_of(_space, text, end)
         left -= 1
         if text[end : end + 1] != (b"," if left else b"}"):
@@ -111,6 +121,7 @@ def _check_unique(text: bytes, members: Mapping[str, msgspec.Raw], what: str) ->
         position = end + 1
     if not members and text[_end_of(_space, text, position) :][:1] != b"}":
         raise MalformedError(f"{what} is not a JSON object")
+    return spans
 
 
 def _end_of(pattern: re.Pattern[bytes], text: bytes, position: int) -> int:

@@ -1,4 +1,4 @@
-"""The formats of logs that can be read, each a module. The first that recognises a file reads it."""
+"""The formats of logs that can be read, each a module; the first to recognise a file reads it."""
 
 from reflexarc.traces.logs import Format
 

@@ -1,0 +1,283 @@
+"""A session of 500 turns that grows to 115,000 tokens, through the real gateway.
+
+python -m acceptance.context_growing
+
+The agent is System 1's, so that everything is at work that a request meets: the gateway itself, its
+System 1, which looks on, its recorder. CPU is user and system time of each of these processes, by
+their CPU clocks. Beside it the same session goes through a proxy that copies bytes, on the same
+server stack: what the reading of bodies costs in any case. In the middle the gateway is stopped and
+started again, on the same state.
+"""
+
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from acceptance.gateway_world import desk_reflex, desk_sessions
+from acceptance.lines import Lines
+from acceptance.processes import Process, cpu_s, process
+from reflexarc.bench.desk.schemas import TOOLS
+from reflexarc.wire.growing import MAX_BYTES
+
+TURNS = 500
+TOKENS = 115_000
+_BYTES_PER_TOKEN = 4
+EARLY, LATE = (50, 100), (450, 500)
+RESTART_AT = 250
+DIALECTS = ("chat", "messages")
+_PATHS = {"chat": "/v1/chat/completions", "messages": "/v1/messages"}
+_TOLD_S = 2.5
+"""The recorder rests between its writes; after this long it has written what came."""
+
+
+class Spent(msgspec.Struct):
+    """CPU of a turn, in ms, by process: of the early turns and of the late ones; bytes of the last
+    body; memory of the processes, in MiB, at the end of both."""
+
+    early_ms: dict[str, float]
+    late_ms: dict[str, float]
+    body_bytes: int
+    early_mib: float = 0.0
+    late_mib: float = 0.0
+
+    def ratio(self, less: "Spent | None" = None) -> float:
+        early, late = sum(self.early_ms.values()), sum(self.late_ms.values())
+        if less is not None:
+            early -= sum(less.early_ms.values())
+            late -= sum(less.late_ms.values())
+        return late / max(early, 1e-9)
+
+    def __str__(self) -> str:
+        def told(of: dict[str, float]) -> str:
+            parts = " + ".join(f"{name} {ms:.2f}" for name, ms in of.items())
+            return f"{sum(of.values()):.2f} ms ({parts})" if len(of) > 1 else parts + " ms"
+
+        return f"early {told(self.early_ms)}, late {told(self.late_ms)}"
+
+
+def measure(lines: Lines, dialects: tuple[str, ...] = DIALECTS) -> None:
+    """Lines 2.1 on."""
+    with tempfile.TemporaryDirectory(prefix="reflexarc-growing-") as name:
+        folder = Path(name)
+        desk_reflex(desk_sessions(), folder / "desk.reflex")
+        with _started("acceptance.wire_cpu_upstream") as (upstream, _):
+            for number, dialect in enumerate(dialects, 1):
+                _measure(lines, folder, number, dialect, upstream)
+
+
+def _measure(lines: Lines, folder: Path, number: int, dialect: str, upstream: str) -> None:
+    with _started("acceptance.wire_cpu_proxy", upstream) as (base, pid):
+        copied = Spent({}, {}, 0)
+        meter = _Meter(lambda: {"proxy": pid})
+        for turn, body in enumerate(_bodies(dialect), 1):
+            _ask(base, dialect, body)
+            meter.after(turn)
+        copied = meter.spent(0)
+    spent, kept = _through_gateway(folder, dialect, upstream)
+    marks = ", its cache marks moving" if dialect == "messages" else ""
+    what = f"{TURNS} turns to {spent.body_bytes // _BYTES_PER_TOKEN:,} tokens, {dialect}{marks}"
+    lines.say(f"  {what}: {spent}; copied by a proxy: {copied}")
+    lines.add(
+        f"2.{number}1",
+        f"{what}: CPU of a turn, turns {LATE[0]}-{LATE[1]} to {EARLY[0]}-{EARLY[1]}, all processes",
+        "<= 2 times",
+        f"{spent.ratio():.2f} times: {spent}",
+        spent.ratio() <= 2,
+    )
+    lines.add(
+        f"2.{number}2",
+        "the same, what a proxy takes that copies the same bodies taken off",
+        "<= 2 times",
+        f"{spent.ratio(copied):.2f} times; the proxy {copied}",
+        spent.ratio(copied) <= 2,
+    )
+    lines.add(
+        f"2.{number}3",
+        "memory of the gateway's processes, end of the late turns less end of the early ones",
+        f"<= {MAX_BYTES // 2**20} MiB (the stated bound on remembered bodies, each process)",
+        f"{spent.late_mib - spent.early_mib:.1f} MiB ({spent.early_mib:.0f} to "
+        f"{spent.late_mib:.0f})",
+        spent.late_mib - spent.early_mib <= MAX_BYTES / 2**20,
+    )
+    lines.add(
+        f"2.{number}4",
+        f"restarted after turn {RESTART_AT}: what the store has of the session",
+        f"1 session, {TURNS} steps, each answered",
+        f"{kept[0]} sessions, {kept[1]} steps, {kept[2]} answered",
+        kept == (1, TURNS, TURNS),
+    )
+
+
+def _through_gateway(
+    folder: Path, dialect: str, upstream: str
+) -> tuple[Spent, tuple[int, int, int]]:
+    config = folder / f"{dialect}.toml"
+    state = folder / f"{dialect}-state"
+    config.write_text(
+        f'state = "{state}"\n[[route]]\nupstream = "{upstream}/v1"\ndialect = "{dialect}"\n'
+        f'reflex = "{folder / "desk.reflex"}"\nmode = "shadow"\nrecord = "hashed"\n'
+    )
+    turns = enumerate(_bodies(dialect), 1)
+    size = 0
+    running: list[Process] = []
+
+    def pids() -> dict[str, int]:
+        served = running[-1]
+        return {"gateway": served.process.pid, **served.children()}
+
+    meter = _Meter(pids)
+    for until in (RESTART_AT, TURNS):
+        with process("serve", "--config", str(config), "--port", "0") as served:
+            running.append(served)
+            for turn, body in turns:
+                size = len(body)
+                _ask(served.base, dialect, body)
+                meter.after(turn)
+                if turn == until:
+                    break
+            time.sleep(_TOLD_S)
+    with closing(sqlite3.connect(state / "reflexarc.db")) as store:
+        sessions = store.execute("select count(*) from sessions").fetchone()[0]
+        steps = store.execute("select count(*) from steps").fetchone()[0]
+        answered = store.execute("select count(*) from steps where status = 200").fetchone()[0]
+    return meter.spent(size), (sessions, steps, answered)
+
+
+class _Meter:
+    """Reads the CPU clocks at the ends of the early and of the late turns."""
+
+    def __init__(self, pids: Any) -> None:
+        self._pids = pids
+        self._read: dict[int, dict[str, float]] = {}
+        self._mib: dict[int, float] = {}
+
+    def after(self, turn: int) -> None:
+        if turn not in (*EARLY, *LATE):
+            return
+        time.sleep(_TOLD_S)
+        pids: dict[str, int] = self._pids()
+        self._read[turn] = {name: cpu_s(pid) for name, pid in pids.items()}
+        self._mib[turn] = sum(_resident_mib(pid) for pid in pids.values())
+
+    def spent(self, body_bytes: int) -> Spent:
+        def of(begin: int, end: int) -> dict[str, float]:
+            return {
+                name: (self._read[end][name] - began_s) * 1e3 / (end - begin)
+                for name, began_s in self._read[begin].items()
+            }
+
+        return Spent(of(*EARLY), of(*LATE), body_bytes, self._mib[EARLY[1]], self._mib[LATE[1]])
+
+
+def _resident_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line[:6] == "VmRSS:") / 1024
+
+
+def _bodies(dialect: str) -> Generator[bytes]:
+    """What the agent sends, turn by turn: all it sent before, the answer, a tool's result."""
+    draw = random.Random(5)
+    offered = list(TOOLS)
+    system = "You help at a returns desk. " + "Look things up before you answer. " * 40
+    spare = TOKENS * _BYTES_PER_TOKEN - len(json.dumps(offered)) - len(system)
+    result_chars = spare // TURNS - (230 if dialect == "chat" else 250)
+    chat = dialect == "chat"
+    messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if chat else []
+    messages.append({"role": "user", "content": "Please see to all orders that are late."})
+    if not chat:
+        messages[0]["content"] = [{"type": "text", "text": messages[0]["content"]}]
+    for turn in range(TURNS):
+        yield _body(dialect, system, offered, messages)
+        words = " ".join(f"{draw.choice(_WORDS)} {draw.randrange(10_000)}" for _ in range(99))
+        words = (words * (1 + result_chars // len(words)))[:result_chars]
+        identity, wanted = f"call_{turn:06d}", {"order_id": f"O-{turn:05d}"}
+        if chat:
+            function = {"name": "get_order", "arguments": json.dumps(wanted)}
+            call = {"id": identity, "type": "function", "function": function}
+            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            messages.append({"role": "tool", "tool_call_id": identity, "content": words})
+        else:
+            used = {"type": "tool_use", "id": identity, "name": "get_order", "input": wanted}
+            result = {"type": "tool_result", "tool_use_id": identity, "content": words}
+            messages.append({"role": "assistant", "content": [used]})
+            messages.append({"role": "user", "content": [result]})
+
+
+_WORDS = ("parcel", "late", "carrier", "refund", "address", "depot", "status", "weight", "note")
+
+
+def _body(
+    dialect: str, system: str, offered: list[dict[str, Any]], messages: list[dict[str, Any]]
+) -> bytes:
+    if dialect == "chat":
+        body: dict[str, Any] = {"model": "desk", "messages": messages, "tools": offered}
+        return json.dumps(body).encode()
+    mark = {"cache_control": {"type": "ephemeral"}}
+    last = messages[-1]
+    marked = {**last, "content": [{**last["content"][0], **mark}]}
+    tools = [
+        {
+            "name": one["function"]["name"],
+            "description": one["function"].get("description", ""),
+            "input_schema": one["function"]["parameters"],
+        }
+        for one in offered
+    ]
+    body = {
+        "model": "desk",
+        "max_tokens": 4096,
+        "system": [{"type": "text", "text": system, **mark}],
+        "tools": tools,
+        "messages": [*messages[:-1], marked],
+    }
+    return json.dumps(body).encode()
+
+
+_connections: dict[str, HTTPConnection] = {}
+
+
+def _ask(base: str, dialect: str, body: bytes) -> None:
+    at = urlsplit(base)
+    connection = _connections.get(base)
+    if connection is None:
+        connection = _connections[base] = HTTPConnection(at.hostname or "", at.port, timeout=60)
+    headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"}
+    connection.request("POST", _PATHS[dialect], body, headers)
+    with connection.getresponse() as answer:
+        if answer.status != 200:
+            raise RuntimeError(f"status {answer.status}: {answer.read(300)!r}")
+        answer.read()
+
+
+@contextmanager
+def _started(*command: str) -> Generator[tuple[str, int]]:
+    running = subprocess.Popen(
+        (sys.executable, "-m", *command), stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+    try:
+        assert running.stdout is not None
+        yield running.stdout.readline().strip(), running.pid
+    finally:
+        running.terminate()
+        running.wait(timeout=10)
+        if running.stdout is not None:
+            running.stdout.close()
+
+
+if __name__ == "__main__":
+    collected = Lines("context-growing", os.cpu_count() or 1)
+    measure(collected)
+    sys.exit(collected.finish(write=False))

@@ -1,0 +1,45 @@
+"""Cache marks: what tells a provider where to cut, and says nothing to a model.
+
+Clients move them from turn to turn: a message that had one has none when it is sent again.
+"""
+
+import re
+from typing import Any, cast
+
+import msgspec
+
+MARK = "cache_control"
+_KEY = b'"cache_control"'
+_VALUE = rb'"cache_control"[ \t\r\n]*:[ \t\r\n]*(?:null|\{[^{}]*\})'
+_among = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*" + _VALUE + rb"|" + _VALUE + rb"[ \t\r\n]*,[ \t\r\n]*")
+
+
+def unmarked(raw: bytes) -> bytes:
+    """A message's text without its marks, as its client writes it where it sets none. Marks in
+    arguments or results are words like any other and stay. What is no JSON stays as it is."""
+    if _KEY not in raw:
+        return raw
+    try:
+        value = msgspec.json.decode(raw)
+        plain = without_marks(value)
+        if plain == value:
+            return raw
+        cut = _among.sub(b"", raw)
+        if msgspec.json.decode(cut) == plain:
+            return cut
+        return msgspec.json.encode(plain)
+    except (msgspec.DecodeError, RecursionError):
+        return raw
+
+
+def without_marks(message: Any) -> Any:
+    """A message, a block of one or a tool, as a JSON value, without its own marks and those of the
+    blocks in it."""
+    if not isinstance(message, dict):
+        return message
+    plain = {key: value for key, value in cast("dict[str, Any]", message).items() if key != MARK}
+    for name in ("content", "parts"):
+        inner = plain.get(name)
+        if isinstance(inner, list):
+            plain[name] = [without_marks(one) for one in cast("list[Any]", inner)]
+    return plain

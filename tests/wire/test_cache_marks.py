@@ -1,0 +1,46 @@
+"""A message without its cache marks is the text that its client sends where it sets none."""
+
+import json
+from typing import Any
+
+import pytest
+
+from reflexarc.wire.marks import unmarked
+
+_MARK = {"type": "ephemeral", "ttl": "1h"}
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@pytest.mark.parametrize("place", ["block", "message", "inner", "first"])
+def test_text_with_and_without_a_mark_is_the_same(separators: tuple[str, str], place: str) -> None:
+    inner = {"type": "text", "text": "the result"}
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": "t", "content": [inner]}
+    message: dict[str, Any] = {"role": "user", "content": [result]}
+    plain = json.dumps(message, separators=separators).encode()
+    if place == "first":
+        result.update(dict(reversed(list({**result, "cache_control": _MARK}.items()))))
+        message["content"] = [{"cache_control": _MARK, **result}]
+    else:
+        {"block": result, "message": message, "inner": inner}[place]["cache_control"] = _MARK
+    assert unmarked(json.dumps(message, separators=separators).encode()) == plain
+    assert unmarked(plain) is plain
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"role":"user","content":"say \\"cache_control\\": null, please"}',
+        b'{"content":[{"type":"tool_use","input":{"a":1,"cache_control":{"type":"x"}}}]}',
+        b'{"content":[{"type":"text","text":"cache_control"}]}',
+        b'{"content":"half a mark \\"cache_control"',
+        b'["cache_control"]',
+    ],
+)
+def test_words_that_look_like_marks_stay(raw: bytes) -> None:
+    assert unmarked(raw) == raw
+
+
+def test_a_mark_beside_arguments_of_that_name_goes_and_they_stay() -> None:
+    block = {"type": "tool_use", "input": {"a": 1, "cache_control": {"b": 2}}}
+    marked = {"content": [{**block, "cache_control": _MARK}]}
+    assert json.loads(unmarked(json.dumps(marked).encode())) == {"content": [block]}
