@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reflexarc.gateway.asked import Requests
-from reflexarc.gateway.conversations import Conversations, Listed, chain
+from reflexarc.gateway.conversations import Conversations
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import Message
 from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.wire.offered import ToolReader
+from reflexarc.wire.sent import Listed, chain
 
 
 class _Context:

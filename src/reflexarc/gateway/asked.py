@@ -1,10 +1,9 @@
 """A request to a model as System 1 reads it, whatever its dialect: what it asks for, the tools it
 offers, and its conversation, piece by piece, unread until it is known to be new."""
 
-import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,9 +11,9 @@ import xxhash
 
 from reflexarc.gateway.admission import MAX_FIELD_BYTES, Admission, admit
 from reflexarc.gateway.admission_ask import admit_ask
-from reflexarc.gateway.conversations import Listed, Pieces, Read, TooLongError
+from reflexarc.gateway.conversations import Read, TooLongError
 from reflexarc.steps import Message
-from reflexarc.steps.errors import MalformedError, RequestError
+from reflexarc.steps.errors import MalformedError
 from reflexarc.wire.as_steps import messages_of
 from reflexarc.wire.chat import message_from_chat
 from reflexarc.wire.dialect import Dialect, Where
@@ -22,6 +21,7 @@ from reflexarc.wire.dialects import dialect, load_dialects
 from reflexarc.wire.growing import Bodies, Grown
 from reflexarc.wire.json import decode_strict, encode_json
 from reflexarc.wire.offered import MAX_TOOLS_BYTES, ToolReader, Tools, tools_given
+from reflexarc.wire.sent import BETWEEN, Listed, Pieces, Sent
 from reflexarc.wire.turns import Ask, ToolOffer, Turn, joined
 
 _MAX_HEADS = 128
@@ -46,35 +46,6 @@ class RequestRead(msgspec.Struct, frozen=True):
     pieces: Pieces | None = None
     read: Read | None = None
     ask: Ask | None = None
-
-
-class _Sent:
-    """The pieces of a body: its items, or groups of them that end after the items `ends`. `first`
-    stands before them: instructions that came beside the conversation. `begin` stands for the
-    dialect: what has the same bytes in two is not the same."""
-
-    def __init__(
-        self, grown: Grown, begin: bytes, first: bytes = b"", ends: Sequence[int] | None = None
-    ) -> None:
-        self._grown = grown
-        self._first = first
-        self._begin = xxhash.xxh3_128_digest(b"%d %b%b" % (len(begin), begin, first))
-        self._ends: Sequence[int] = range(1, len(grown) + 1) if ends is None else ends
-        self._before = 1 if first else 0
-
-    def __len__(self) -> int:
-        return len(self._ends) + self._before
-
-    def __getitem__(self, at: int) -> bytes:
-        if at < self._before:
-            return self._first
-        at -= self._before
-        begin = self._ends[at - 1] if at else 0
-        return _BETWEEN.join(self._grown.item(one) for one in range(begin, self._ends[at]))
-
-    def until(self, at: int) -> bytes:
-        at -= self._before
-        return self._begin + (self._grown.chain[self._ends[at] - 1] if at >= 0 else b"")
 
 
 class Requests:
@@ -111,13 +82,11 @@ class Requests:
                 return [message for turn in head.turns for message in messages_of(turn)]
             return self._messages(spoken, piece, f"{spoken.conversation}[{at}]")
 
-        begin = name.encode()
         if grown.listed:
-            ends = _groups(grown) if name == "responses" else None
-            pieces: Pieces = _Sent(grown, begin, first, ends)
+            pieces: Pieces = Sent(grown, name, first)
         else:
             whole = [bytes(fields[spoken.conversation])] if spoken.conversation in fields else []
-            pieces = Listed([first, *whole] if first else whole, begin)
+            pieces = Listed([first, *whole] if first else whole, name.encode())
         return RequestRead(head.admission, head.tools, pieces, read, head.ask)
 
     def _chat(self, fields: dict[str, msgspec.Raw], grown: Grown) -> RequestRead:
@@ -127,7 +96,7 @@ class Requests:
         tools = self._tools.read(fields["tools"])
         if not grown.listed:
             raise MalformedError("messages is not a JSON list")
-        return RequestRead(admission, tools, _Sent(grown, b""), self.chat)
+        return RequestRead(admission, tools, Sent(grown, "chat"), self.chat)
 
     def chat(self, piece: bytes, at: int) -> list[Message]:
         """A chat message."""
@@ -136,7 +105,7 @@ class Requests:
 
     def _messages(self, spoken: Dialect, piece: bytes, path: str) -> list[Message]:
         turns: list[Turn] = []
-        for raw in piece.split(_BETWEEN):
+        for raw in piece.split(BETWEEN):
             turns.extend(spoken.read_message(decode_strict(raw, path, self._max_depth), path))
         return [message for turn in joined(turns) for message in messages_of(turn)]
 
@@ -216,36 +185,3 @@ def _tools(offers: tuple[ToolOffer, ...]) -> Tools:
 
 
 _DECLARED = ("x-reflexarc-effect", "annotations")
-# No JSON holds it but in a string, where it is escaped.
-_BETWEEN = b"\x1e"
-
-
-class _Kind(msgspec.Struct):
-    type: Any = None
-    role: Any = None
-
-
-_kind = msgspec.json.Decoder(_Kind)
-
-
-_MODELS, _OTHERS = 1, 0
-_turns = re.compile(rb"\x01+|\x00")
-
-
-def _groups(grown: Grown) -> list[int]:
-    """Items of one turn of the model's are one piece: its thinking, its words, its calls."""
-    kinds = grown.kinds
-    kinds.extend(
-        _MODELS if _is_models(grown.item(at)) else _OTHERS for at in range(len(kinds), len(grown))
-    )
-    return [found.end() for found in _turns.finditer(kinds)]
-
-
-def _is_models(raw: bytes) -> bool:
-    try:
-        kind = _kind.decode(raw)
-    except msgspec.MsgspecError as error:
-        raise RequestError(f"an item of input does not fit: {error}", param="input") from error
-    if kind.role is not None:
-        return kind.role == "assistant"
-    return not (isinstance(kind.type, str) and kind.type.endswith("_output"))

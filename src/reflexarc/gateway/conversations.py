@@ -9,12 +9,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import msgspec
-import xxhash
 
 from reflexarc.reflex.decision import Decision
 from reflexarc.steps import Message
-from reflexarc.wire.marks import unmarked
 from reflexarc.wire.offered import Tools
+from reflexarc.wire.sent import Pieces
 
 MAX_MESSAGES = 20_000
 """Messages of one conversation."""
@@ -26,34 +25,6 @@ process: no request may hold it for long."""
 
 Read = Callable[[bytes, int], list[Message]]
 """A piece of a conversation and its place in it: its messages."""
-
-
-class Pieces(Protocol):
-    """A conversation piece by piece, unread. `until(at)` stands for all of them up to and with one,
-    and their order, cache marks aside; equal for equal tenants' equal pieces only."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, at: int, /) -> bytes: ...
-    def until(self, at: int, /) -> bytes: ...
-
-
-class Listed:
-    """Pieces that were sent by themselves. `begin` keeps those of one kind apart from another's.
-
-    Raises `TooLongError` over `MAX_MESSAGES`."""
-
-    def __init__(self, raws: Sequence[msgspec.Raw | bytes], begin: bytes = b"") -> None:
-        self._raws = raws
-        self._digests = chain(raws, begin)
-
-    def __len__(self) -> int:
-        return len(self._raws)
-
-    def __getitem__(self, at: int) -> bytes:
-        return bytes(self._raws[at])
-
-    def until(self, at: int) -> bytes:
-        return self._digests[at]
 
 
 class TooLongError(Exception):
@@ -100,22 +71,6 @@ class Conversation(msgspec.Struct):
     last_role: str = ""
     opening: bytes = b""
     thinking: bool = False
-
-
-def chain(messages: Sequence[msgspec.Raw | bytes], start: bytes = b"") -> list[bytes]:
-    """The chain's digest after each message, cache marks aside; any chain of appends equals one
-    whole chain.
-
-    Raises `TooLongError` over `MAX_MESSAGES`.
-    """
-    if len(messages) > MAX_MESSAGES:
-        raise TooLongError
-    digests: list[bytes] = []
-    head = start
-    for raw in messages:
-        head = xxhash.xxh3_128_digest(head + unmarked(bytes(raw)))
-        digests.append(head)
-    return digests
 
 
 class Conversations:

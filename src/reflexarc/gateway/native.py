@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from reflexarc.gateway.conversations import Conversation, Listed, TooLongError, chain
+from reflexarc.gateway.conversations import MAX_MESSAGES, Conversation, TooLongError
 from reflexarc.gateway.deciding import Decider, Loaded, act_key, calls_digest, is_write
 from reflexarc.gateway.frames import Decided, Native, NativeReply, Setup
 from reflexarc.gateway.unanswered import plain_escalation
@@ -16,6 +16,7 @@ from reflexarc.steps.errors import InputError, MalformedError, RequestError
 from reflexarc.wire.chat_answer import call_id
 from reflexarc.wire.errors import error_body, error_face
 from reflexarc.wire.offered import Tools
+from reflexarc.wire.sent import Listed, chain
 from reflexarc.wire.reflex import (
     AnswerAlternative,
     AnswerCall,
@@ -140,6 +141,8 @@ class NativeDesk:
                 raise _WrongHeadError("this session is not held: send messages and tools", None)
         if request.messages is not None:
             messages = request.messages
+            if len(messages) > MAX_MESSAGES:
+                raise TooLongError
             head = chain(messages)[-1]
         else:
             assert held is not None  # the check above: append without a session is a 409

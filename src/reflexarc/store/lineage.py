@@ -7,16 +7,16 @@ Each digest is keyed: without the secret nobody can tell by trying whether somet
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
-import xxhash
 
 from reflexarc.steps import Message, canonical_json
 from reflexarc.steps.errors import InputError
 from reflexarc.wire.chat import message_from_chat
 from reflexarc.wire.chat_answer import is_own_call
 from reflexarc.wire.json import decode_strict
+from reflexarc.wire.sent import Pieces
 
 START = ""
 _MAX_KNOWN = 50_000
@@ -53,20 +53,33 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Chained(msgspec.Struct, frozen=True):
-    """`heads[n]` is the chain after n messages, for n from `known` on (before, it is not known
-    and not needed); `told` are the messages from `known` on."""
+    """`count` is the number of messages. `heads[n]` is the chain after n of them, for n from
+    `known` on (before, it is not known and not needed); `told` are the messages from `known` on."""
 
     known: int
+    count: int
     heads: dict[int, str]
     told: list[Told]
     opening: str
     has_assistant: bool
 
 
+class Conversation(Protocol):
+    """A conversation in pieces, each of them some messages' JSON."""
+
+    @property
+    def pieces(self) -> Pieces: ...
+    def messages(self, at: int) -> Sequence[bytes]: ...
+
+
 class _Known(msgspec.Struct, frozen=True):
     head: str
     opening: str
     has_assistant: bool
+    messages: int
+
+
+_NOTHING = _Known(START, "", False, 0)
 
 
 class Lineage:
@@ -77,41 +90,43 @@ class Lineage:
         self._keyed = keyed
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
-    def chained(self, raws: Sequence[msgspec.Raw], from_message: int | None = None) -> Chained:
+    def chained(self, conversation: Conversation, from_message: int | None = None) -> Chained:
         """The chain of a request's messages. `from_message`: read the messages from there on even
-        where they are known; None reads the unknown ones only."""
-        marks: list[bytes] = []
-        mark = b""
-        for raw in raws:
-            hasher = xxhash.xxh3_128(mark)
-            hasher.update(raw)
-            mark = hasher.digest()
-            marks.append(mark)
-        count = len(raws)
-        while count and marks[count - 1] not in self._known:
-            count -= 1
-        begin = count if from_message is None else min(count, from_message)
-        while begin and marks[begin - 1] not in self._known:
+        where they are known; None reads the unknown ones only. Raises `InputError` for a piece
+        that cannot be read."""
+        pieces = conversation.pieces
+        begin = len(pieces)
+        at = self._of(pieces, begin)
+        while begin and (at is None or (from_message is not None and at.messages > from_message)):
             begin -= 1
-        at = self._known[marks[begin - 1]] if begin else _Known(START, "", False)
-        heads = {begin: at.head}
-        told: list[Told] = []
-        for index in range(begin, len(raws)):
-            one = self.told(bytes(raws[index]))
-            told.append(one)
-            at = _Known(
-                self.after(at.head, one.digest),
-                at.opening or (one.digest if one.role == "user" else ""),
-                at.has_assistant or one.role == "assistant",
-            )
-            heads[index + 1] = at.head
-            self._known[marks[index]] = at
-        for used in marks[:begin]:
-            if used in self._known:
-                self._known.move_to_end(used)
+            at = self._of(pieces, begin)
+        at = at or _NOTHING
+        known, heads, told = at.messages, {at.messages: at.head}, list[Told]()
+        for index in range(begin, len(pieces)):
+            for raw in conversation.messages(index):
+                one = self.told(raw)
+                told.append(one)
+                at = _Known(
+                    self.after(at.head, one.digest),
+                    at.opening or (one.digest if one.role == "user" else ""),
+                    at.has_assistant or one.role == "assistant",
+                    at.messages + 1,
+                )
+                heads[at.messages] = at.head
+            self._known[pieces.until(index)] = at
         while len(self._known) > _MAX_KNOWN:
             self._known.popitem(last=False)
-        return Chained(begin, heads, told, at.opening, at.has_assistant)
+        return Chained(known, at.messages, heads, told, at.opening, at.has_assistant)
+
+    def _of(self, pieces: Pieces, count: int) -> _Known | None:
+        """What is known of so many pieces."""
+        if not count:
+            return _NOTHING
+        digest = pieces.until(count - 1)
+        known = self._known.get(digest)
+        if known is not None:
+            self._known.move_to_end(digest)
+        return known
 
     def after(self, head: str, digest: str) -> str:
         return chain(self._keyed, head, digest)

@@ -65,12 +65,12 @@ class Placing:
         nothing of it is written."""
         full = step.record == "full"
         name = self._shown("name", step.session, full)
-        chained = self._lineage.chained(read.messages)
-        count = len(read.messages)
+        chained = self._lineage.chained(read.conversation)
+        count = chained.count
         found = self._found(connection, step, name, chained, count)
         if found is None and chained.known:
             # What others said in the same words was skipped; this one may stand further back.
-            chained = self._lineage.chained(read.messages, 0)
+            chained = self._lineage.chained(read.conversation, 0)
             found = self._found(connection, step, name, chained, count)
         if purged and self._is_purged(step, read, purged, goes_on=found is not None):
             return False
@@ -160,8 +160,8 @@ class Placing:
         name = None if step.session is None else self._keyed.hash("name", step.session)
         heads: list[str] = [""]
         if any(one.of_conversation for one in purged):
-            chained = self._lineage.chained(read.messages, 0)
-            heads = [chained.heads[at] for at in range(1, len(read.messages) + 1)]
+            chained = self._lineage.chained(read.conversation, 0)
+            heads = [chained.heads[at] for at in range(1, chained.count + 1)]
         return any(one.takes(step, name, heads, goes_on=goes_on) for one in purged)
 
     def _shown(self, what: str, value: str | None, full: bool) -> str | None:

@@ -16,18 +16,17 @@ from sqlalchemy import Connection, insert, select
 from sqlalchemy.dialects.sqlite import insert as insert_or
 from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
-from reflexarc.steps.errors import ConfigError, StoreError
+from reflexarc.steps.errors import ConfigError, InputError, StoreError
 from reflexarc.store import retention, tombs, trail
 from reflexarc.store.artifacts import note_used
 from reflexarc.store.lineage import Keyed, Lineage
 from reflexarc.store.place import secret
 from reflexarc.store.placing import Placing
 from reflexarc.store.predictions import decision_row
-from reflexarc.store.reading_step import Read, read_step
+from reflexarc.store.reading_step import Memory, Read, read_step
 from reflexarc.store.records import Audited, Judged, StepEnded, TrailEntry, Written
 from reflexarc.store.schema import audits, decisions, steps
 from reflexarc.store.store import Store, said
-from reflexarc.wire.converting import TurnMemory
 
 _log = logging.getLogger("reflexarc.recorder")
 
@@ -36,7 +35,7 @@ MAX_WAITING_ENTRIES = 50_000
 _RECORD_BYTES = 1024
 """What a record weighs beside its bodies, roughly."""
 _RETENTION_EVERY_S = 3600.0
-_REMEMBERED_BYTES = 16 * 1024 * 1024
+_REMEMBERED_BYTES = 32 * 1024 * 1024
 
 _Record = tuple[StepEnded, Read] | Judged | Audited
 
@@ -63,7 +62,7 @@ class Recording:
         self._max_bytes = max_bytes
         self._max_waiting_bytes = max_waiting_bytes
         self._open: _Open | None = None
-        self._memory = TurnMemory(_REMEMBERED_BYTES)
+        self._memory = Memory(_REMEMBERED_BYTES)
         self._records: deque[tuple[_Record, int]] = deque()
         self._waiting_bytes = 0
         self._trail: dict[str, TrailEntry] = {}
@@ -154,7 +153,9 @@ class Recording:
             elif isinstance(record, Audited):
                 _write_audited(connection, record)
             else:
-                number += open_.placing.place(connection, *record, purged)
+                # A message that its dialect has not: no conversation could be read from it.
+                with contextlib.suppress(InputError):
+                    number += open_.placing.place(connection, *record, purged)
         for path in self._artifacts:
             note_used(connection, Path(path), self._unix_time())
         return number
