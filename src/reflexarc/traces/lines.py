@@ -1,7 +1,7 @@
-"""Lines of files that may be gzipped, damaged or endless: each line with its number, or why not.
+"""Lines of files that may be packed, damaged or endless: each line with its number, or why not.
 
-What a line means is not known here. Whether a file is gzipped is seen from its first bytes, not
-from its name. Memory stays under one line, and a line under `MAX_LINE_BYTES`.
+What a line means is not known here. Whether a file is gzip or zstd is seen from its first bytes,
+not from its name. Memory stays under one line, and a line under `MAX_LINE_BYTES`.
 """
 
 import gzip
@@ -14,6 +14,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from reflexarc.steps.errors import InputError
+from reflexarc.traces import zstd
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -37,15 +38,19 @@ class Line(msgspec.Struct, frozen=True):
 def read_lines(path: str | Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Line]:
     """The lines of a file that are not blank, in order.
 
-    A line that is too long, and the place where a gzip stream breaks off, are lines with a `why`.
+    A line that is too long, and the place where a packed stream breaks off, are lines with a `why`.
     Raises `InputError` for a file that cannot be opened.
     """
     name = str(path)
     with _opened(name) as file:
-        magic = file.read(2)
+        magic = file.read(4)
         file.seek(0)
-        # GzipFile reads like a binary file; its stubs only do not say so
-        stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if magic == _GZIP_MAGIC else file
+        stream = file
+        if magic.startswith(_GZIP_MAGIC):
+            # GzipFile reads like a binary file; its stubs only do not say so
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=file))
+        elif magic == zstd.MAGIC:
+            stream = zstd.reading(file)
         yield from _lines(name, stream, max_line_bytes)
 
 
@@ -64,6 +69,9 @@ def _lines(name: str, stream: BinaryIO, max_line_bytes: int) -> Iterator[Line]:
             data, whole = _one_line(stream, max_line_bytes)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             yield Line(name, number, b"", f"the gzip stream is damaged here ({_reason(error)})")
+            return
+        except zstd.ZstdError as error:
+            yield Line(name, number, b"", f"the zstd stream is damaged here ({_reason(error)})")
             return
         except OSError as error:
             raise InputError(f"{name}:{number}: cannot be read ({_reason(error)})") from error

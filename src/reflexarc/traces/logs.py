@@ -13,6 +13,7 @@ from typing import Protocol
 import msgspec
 
 from reflexarc.steps.errors import InputError
+from reflexarc.traces import zstd
 from reflexarc.traces.requests import FileReport, RecordedRequest
 
 HEAD_BYTES = 256 * 1024
@@ -21,9 +22,9 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The beginning of a file, unpacked where it is gzipped: what a format is told by. `first` is
-    its first line as JSON, or all of it where that is one JSON value and short; None where neither
-    is. `size` in bytes on disk."""
+    """The beginning of a file, unpacked where it is gzip or zstd: what a format is told by.
+    `first` is its first line as JSON, or all of it where that is one JSON value and short; None
+    where neither is. `size` in bytes on disk."""
 
     path: Path
     data: bytes
@@ -99,18 +100,25 @@ def head_of(path: Path) -> Head:
             data = unpacking.decompress(data, HEAD_BYTES)
         except zlib.error:
             data = b""
+    elif data.startswith(zstd.MAGIC):
+        data = zstd.beginning(data, HEAD_BYTES)
     return Head(path, data, _first(data), size)
 
 
 def whole(path: Path, max_bytes: int) -> bytes:
-    """A file's bytes, unpacked where it is gzipped. Raises `InputError` where it cannot be read or
-    is larger than `max_bytes`."""
+    """A file's bytes, unpacked where it is gzip or zstd. Raises `InputError` where it cannot be
+    read or is larger than `max_bytes`."""
     try:
         with path.open("rb") as file:
-            is_packed = file.read(2) == _GZIP_MAGIC
-        with gzip.open(path, "rb") if is_packed else path.open("rb") as file:
-            data = file.read(max_bytes + 1)
-    except (OSError, EOFError, zlib.error) as error:
+            magic = file.read(4)
+            file.seek(0)
+            if magic == zstd.MAGIC:
+                data = zstd.reading(file).read(max_bytes + 1)
+            elif magic.startswith(_GZIP_MAGIC):
+                data = gzip.GzipFile(fileobj=file).read(max_bytes + 1)
+            else:
+                data = file.read(max_bytes + 1)
+    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
     if len(data) > max_bytes:
         raise InputError(f"{path}: larger than {max_bytes} bytes")
