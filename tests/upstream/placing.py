@@ -61,9 +61,13 @@ class Load:
     def _send(self) -> None:
         for name, standing in self.standings.items():
             standing.free = self.busy[name] < self._max_parallel
-            standing.room = self._max_parallel - self.busy[name]
-        candidates = [Candidate(name, cost, 500, 0.0) for name, cost in self._costs.items()]
-        order = placed(candidates, self.standings, self._targets, self.now_s, self._draw.random())
+            standing.load = self.busy[name]
+        # Each request begins a session of its own, that nobody holds anything of.
+        candidates = [
+            Candidate(name, cost, 500, 0.0, score=self._draw.random())
+            for name, cost in self._costs.items()
+        ]
+        order = placed(candidates, self.standings, self._targets, self.now_s)
         name = order[0].candidate.name
         number = len(self.sent)
         self.sent.append((self.now_s, name))

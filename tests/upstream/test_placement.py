@@ -38,10 +38,13 @@ def ask(
     standings: dict[str, Standing],
     costs: dict[str, int | None],
     targets: Targets | None = TARGETS,
-    draw: float = 0.0,
+    draw: random.Random | None = None,
 ) -> list[tuple[str, str]]:
-    candidates = [Candidate(name, cost, 500, 0.0) for name, cost in costs.items()]
-    found = placed(candidates, standings, targets, NOW, draw)
+    candidates = [
+        Candidate(name, cost, 500, 0.0, score=draw.random() if draw else 0.0)
+        for name, cost in costs.items()
+    ]
+    found = placed(candidates, standings, targets, NOW)
     return [(one.candidate.name, one.why) for one in found]
 
 
@@ -73,7 +76,8 @@ def test_a_deployment_with_a_slot_free_is_before_a_cheaper_one_without() -> None
 
 def test_without_prices_the_order_of_the_list_holds_whatever_is_drawn() -> None:
     standings = {name: standing(50, 5) for name in "abc"}
-    for draw in (0.0, 0.5, 0.99):
+    draw = random.Random(1)
+    for _ in range(20):
         found = ask(standings, {"c": None, "a": None, "b": None}, draw=draw)
         assert [name for name, _ in found] == ["c", "a", "b"]
 
@@ -90,19 +94,23 @@ def test_what_its_circuit_does_not_allow_is_left_out() -> None:
     assert retry_after_s(standings, [], NOW) == 0
 
 
-def test_equals_are_drawn_by_what_they_have_free() -> None:
+def test_equals_are_drawn_but_for_those_that_have_more_than_their_share() -> None:
     standings = {name: standing(50, 5) for name in "abc"}
-    for name, room in zip("abc", (1, 3, 0), strict=True):
-        standings[name].room = room
     draw = random.Random(1)
-    first = Counter(
-        ask(standings, {"a": 5, "b": 5, "c": 5}, draw=draw.random())[0][0] for _ in range(2_000)
-    )
-    assert first["c"] == 0
-    assert first["b"] / 2_000 == pytest.approx(0.75, abs=0.04)
-    for one in standings.values():
-        one.room = 0
-    assert len(ask(standings, {"a": 5, "b": 5, "c": 5}, draw=0.999)) == 3
+
+    def firsts() -> Counter[str]:
+        costs: dict[str, int | None] = {"a": 5, "b": 5, "c": 5}
+        return Counter(ask(standings, costs, draw=draw)[0][0] for _ in range(2_000))
+
+    found = firsts()
+    assert all(found[name] / 2_000 == pytest.approx(1 / 3, abs=0.04) for name in "abc")
+    standings["c"].load = 8
+    standings["a"].load = standings["b"].load = 4
+    found = firsts()
+    assert found["c"] == 0
+    assert found["b"] / 2_000 == pytest.approx(0.5, abs=0.04)
+    standings["c"].weight = 4  # of so many slots eight are its share
+    assert firsts()["c"] > 500
 
 
 def test_a_deployment_that_was_slow_is_tried_again_by_one_request_at_a_time() -> None:
@@ -111,7 +119,7 @@ def test_a_deployment_that_was_slow_is_tried_again_by_one_request_at_a_time() ->
     candidates = [Candidate("cheap", 1, 500, 0.0), Candidate("dear", 9, 500, 0.0)]
 
     def first(now_s: float) -> tuple[str, str]:
-        found = placed(candidates, standings, Targets(), now_s, 0.0)[0]
+        found = placed(candidates, standings, Targets(), now_s)[0]
         return found.candidate.name, found.why
 
     assert first(NOW) == ("dear", "unknown")
@@ -129,12 +137,12 @@ def test_a_deployment_that_failed_is_tried_again_by_one_request_at_a_time() -> N
     standings = {"cheap": failed, "dear": Standing(Circuit(CircuitLimits()), Measures(), True)}
     candidates = [Candidate("cheap", 1, 500, 0.0), Candidate("dear", 9, 500, 0.0)]
     for targets in (Targets(), None):
-        assert placed(candidates, standings, targets, NOW, 0.0)[1].why == "failing"
-        found = placed(candidates, standings, targets, NOW + 500, 0.0)
+        assert placed(candidates, standings, targets, NOW)[1].why == "failing"
+        found = placed(candidates, standings, targets, NOW + 500)
         assert found[0].candidate.name == "cheap"
     failed.measures.began(1, NOW + 500)
     for targets in (Targets(), None):
-        found = placed(candidates, standings, targets, NOW + 500, 0.0)
+        found = placed(candidates, standings, targets, NOW + 500)
         assert [one.why for one in found][1] == "failing"
 
 

@@ -92,7 +92,8 @@ def _told(config: GatewayConfig) -> dict[str, Any]:
     for name, provider in config.provider.items():
         kind = KINDS[provider.kind]
         usual = told["provider"][name]
-        usual["url"] = provider.url or kind.url
+        if not provider.urls:
+            usual["url"] = provider.url or kind.url
         usual["dialect"] = provider.dialect or kind.dialects
         usual["local"] = kind.local if provider.local is None else provider.local
         usual["charged_as"] = provider.charged_as or kind.charged_as

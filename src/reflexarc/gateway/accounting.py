@@ -95,7 +95,7 @@ class Accounting:
         output = (limit or self._config.max_output_tokens) * answers
         plan = exchange.plan
         if plan is not None:
-            tokens = self._chooser.ratios.tokens(plan.served[0].name, len(plan.body))
+            tokens = self._chooser.ratios.tokens(plan.served[0].kin, len(plan.body))
             costs = [self._chooser.expected(plan, one, output) for one in plan.served]
             known = [cost for cost in costs if cost is not None]
             micro_usd = max(known) if len(known) == len(costs) else None

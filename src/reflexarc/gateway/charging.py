@@ -39,7 +39,7 @@ class Charging:
         told = _told(attempt)
         usage, partial, estimated = used(
             attempt.outcome or "stopped", attempt, told, len(plan.body), self._chooser.ratios,
-            deployment.name,
+            deployment.kin,
         )  # fmt: skip
         served_in = deployment.service_tier or (told.service_tier or "")[:_MOST_LETTERS]
         price = self._chooser.price(deployment, served_in)
@@ -69,11 +69,11 @@ class Charging:
         self, plan: Plan, attempt: Attempt, deployment: Deployment, told: Reckoned, usage: Usage
     ) -> None:
         ratios, measures = self._chooser.ratios, attempt.watched.measures
-        ratios.learn(deployment.name, len(plan.body), usage.input)
+        ratios.learn(deployment.kin, len(plan.body), usage.input)
         if not usage.reasoning:  # thinking that is not shown is counted all the same
-            ratios.learn(deployment.name, told.generated_bytes, usage.output, generated=True)
-        self._chooser.used(plan, deployment, usage)
+            ratios.learn(deployment.kin, told.generated_bytes, usage.output, generated=True)
         now_s, tokens = attempt.ended_s, usage.output
+        self._chooser.used(plan, deployment, usage, now_s)
         if plan.stream:
             if tokens > 1 and attempt.first_s:
                 measures.gap((now_s - attempt.first_s) * 1e3 / (tokens - 1), now_s)

@@ -3,9 +3,8 @@
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 
-import msgspec
-
 from reflexarc.gateway.planning import Plan
+from reflexarc.upstream.affinity import Affinity, Held, score
 from reflexarc.upstream.deployments import Deployment
 from reflexarc.upstream.fleet import Fleet, Watched
 from reflexarc.upstream.placement import Candidate, Standing, Targets, placed
@@ -13,36 +12,32 @@ from reflexarc.upstream.ratios import Ratios
 from reflexarc.wire.price import Price
 from reflexarc.wire.usage import Usage
 
-_MAX_SESSIONS = 20_000
+_MAX_PAUSED = 20_000
+_MOST_CACHED = 0.95
+"""Of a prompt: each turn brings something new, and its answer is not read yet."""
 _USUAL_OUTPUT_TOKENS = 256
 """What an answer is taken to be long where deployments are compared."""
 _MOST_CHOICES = 1000
 
 
-class _Last(msgspec.Struct):
-    """What a session last sent to a deployment, in tokens, and the part found cached there."""
-
-    prompt_tokens: int
-    cached_tokens: int
-
-
 class Chooser:
     """`price` knows what a deployment takes, in the service tier named where it has none of its
-    own. Which deployment holds a session's prefix is
-    remembered by tenant and session, for the last 20,000 of them."""
+    own; `affinity` which of them holds a prompt's beginning."""
 
     def __init__(
-        self, fleet: Fleet, price: Callable[[Deployment, str], Price | None], ratios: Ratios
+        self,
+        fleet: Fleet,
+        price: Callable[[Deployment, str], Price | None],
+        ratios: Ratios,
+        affinity: Affinity | None = None,
     ) -> None:
         self.fleet = fleet
         self.ratios = ratios
         self.price = price
-        self._sessions: OrderedDict[tuple[str, str], dict[str, _Last]] = OrderedDict()
+        self.affinity = affinity or Affinity()
         self._paused_until_s: OrderedDict[tuple[str, str], float] = OrderedDict()
 
-    def next(
-        self, plan: Plan, exclude: Collection[str], now_s: float, draw: float
-    ) -> Watched | None:
+    def next(self, plan: Plan, exclude: Collection[str], now_s: float) -> Watched | None:
         """The best of those not excluded; None where none may be asked now."""
         watched = {
             one.name: self.fleet.of(one.name)
@@ -52,31 +47,27 @@ class Chooser:
         targets = None
         if plan.tier != "batch":
             targets = Targets(plan.limits.first_token_ms, plan.limits.token_ms)
+        held = self.affinity.held(plan.tenant, plan.prefix, watched, now_s)
         found = placed(
-            [self._candidate(plan, one) for one in watched.values()],
+            [self._candidate(plan, one, held.get(name)) for name, one in watched.items()],
             {name: _standing(one, plan) for name, one in watched.items()},
             targets,
             now_s,
-            draw,
         )
         return watched[found[0].candidate.name] if found else None
 
-    def prompt(self, plan: Plan, watched: Watched) -> tuple[int, float]:
+    def prompt(self, plan: Plan, watched: Watched, now_s: float) -> tuple[int, float]:
         """Tokens of the prompt there, and the share of them expected to be cached."""
         name = watched.deployment.name
-        tokens = self.ratios.tokens(name, len(plan.body))
-        last = self._sessions.get((plan.tenant, plan.session), {}).get(name)
-        if last is None or not last.cached_tokens:
-            return tokens, 0.0
-        # What was sent there is what the next turn begins with.
-        return tokens, min(0.95, last.prompt_tokens / max(tokens, 1))
+        held = self.affinity.held(plan.tenant, plan.prefix, (name,), now_s)
+        return self._prompt(plan, watched.deployment, held.get(name))
 
     def expected(self, plan: Plan, deployment: Deployment, output_tokens: int) -> int | None:
         """The most it can cost there, in micro-dollars; None where the price is not known."""
         price = self.price(deployment, "")
         if price is None:
             return None
-        tokens = self.ratios.tokens(deployment.name, len(plan.body))
+        tokens = self._tokens(plan, deployment)
         asked = self.price(deployment, plan.service_tier) or price
         return max(one.most_micro_usd(tokens, output_tokens) for one in (price, asked))
 
@@ -102,34 +93,60 @@ class Chooser:
         until_s = max(self._paused_until_s.get(key, 0.0), now_s + for_s)
         self._paused_until_s[key] = until_s
         self._paused_until_s.move_to_end(key)
-        if len(self._paused_until_s) > _MAX_SESSIONS:
+        if len(self._paused_until_s) > _MAX_PAUSED:
             self._paused_until_s.popitem(last=False)
 
     def _paused_s(self, plan: Plan, name: str, now_s: float) -> float:
         return max(0.0, self._paused_until_s.get((plan.tenant, name), 0.0) - now_s)
 
-    def used(self, plan: Plan, deployment: Deployment, usage: Usage) -> None:
+    def used(self, plan: Plan, deployment: Deployment, usage: Usage, now_s: float) -> None:
         """What an answer told of its prompt."""
-        key = plan.tenant, plan.session
-        known = self._sessions.setdefault(key, {})
-        known[deployment.name] = _Last(usage.input, usage.cache_read + usage.cache_write)
-        self._sessions.move_to_end(key)
-        if len(self._sessions) > _MAX_SESSIONS:
-            self._sessions.popitem(last=False)
+        self.affinity.answered(
+            plan.tenant, plan.prefix, deployment.name, usage.input, usage.cache_read,
+            usage.cache_write, now_s,
+        )  # fmt: skip
 
-    def _candidate(self, plan: Plan, watched: Watched) -> Candidate:
-        tokens, share = self.prompt(plan, watched)
-        price = self.price(watched.deployment, plan.service_tier)
-        cost = None
+    def _candidate(self, plan: Plan, watched: Watched, held: Held | None) -> Candidate:
+        deployment = watched.deployment
+        tokens, share = self._prompt(plan, deployment, held)
+        price = self.price(deployment, plan.service_tier)
+        cost = whole = None
         if price is not None:
             output = min(plan.max_output or _USUAL_OUTPUT_TOKENS, _USUAL_OUTPUT_TOKENS)
             output *= min(plan.choices, _MOST_CHOICES)
+            whole = price.micro_usd(Usage(tokens, output))
             cost = price.micro_usd(Usage(tokens, output, int(tokens * share)))
-        return Candidate(watched.deployment.name, cost, tokens, share)
+        return Candidate(
+            deployment.name,
+            cost,
+            tokens,
+            share,
+            whole,
+            deployment.kin,
+            self.affinity.worth(plan.tenant, deployment.name, held),
+            score(plan.prefix.key, deployment.identity, deployment.max_parallel or 1.0),
+        )
+
+    def _prompt(self, plan: Plan, deployment: Deployment, held: Held | None) -> tuple[int, float]:
+        tokens = self._tokens(plan, deployment)
+        cached = self.affinity.expected(plan.tenant, deployment.name, held)
+        return tokens, min(_MOST_CACHED, cached / max(tokens, 1))
+
+    def _tokens(self, plan: Plan, deployment: Deployment) -> int:
+        """Of one model's deployments what the first learned holds for all: what they are compared
+        by must not differ by what each happened to be asked."""
+        like = next(
+            (
+                one.kin
+                for one in plan.served
+                if one.model == deployment.model and self.ratios.knows(one.kin)
+            ),
+            deployment.kin,
+        )
+        return self.ratios.tokens(like, len(plan.body))
 
 
 def _standing(watched: Watched, plan: Plan) -> Standing:
-    room = watched.slots.room
-    if room == float("inf"):
-        room = 1.0
-    return Standing(watched.circuit, watched.measures, watched.slots.free(plan.tier), room)
+    weight = watched.deployment.max_parallel or 1.0
+    free = watched.slots.free(plan.tier)
+    return Standing(watched.circuit, watched.measures, free, watched.load, weight)

@@ -47,10 +47,12 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the client's own key passes, unless it is a virtual one. `private`: its URL may lead into a
     private network; `local`: it runs on machines of one's own, so that what must not leave may go
     there. `max_parallel`: requests at work there at once. `charged_as`: its name in the prices.
+    `urls` in place of `url`: replicas that serve the same; limits hold for each.
     """
 
     kind: str = "compatible"
     url: str | None = None
+    urls: tuple[str, ...] = ()
     dialect: str | tuple[str, ...] | None = None
     key_env: str | None = None
     key_file: str | None = None
@@ -61,6 +63,11 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeouts: Timeouts | None = None
     charged_as: str | None = None
     warm_connections: int = 0
+
+    @property
+    def places(self) -> tuple[str | None, ...]:
+        """Where it is said to be: each replica, or None where its kind says it."""
+        return self.urls or (self.url,)
 
 
 class Served(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable
 from reflexarc.gateway.config import GatewayConfig
 from reflexarc.gateway.config_pool import TIERS, ProviderConfig, Served
 from reflexarc.gateway.config_ranges import check_ranges
-from reflexarc.gateway.config_urls import check_url, is_private
+from reflexarc.gateway.config_urls import check_url, is_private, replica_of
 from reflexarc.steps.errors import ConfigError
 from reflexarc.upstream.providers import KINDS
 from reflexarc.wire.dialects import NAMES
+
+MAX_REPLICAS = 64
+"""Of one provider."""
 
 
 def check_pool(config: GatewayConfig, at: Callable[..., str]) -> None:
@@ -88,30 +91,16 @@ def _check_provider(name: str, provider: ProviderConfig, at: Callable[..., str])
             f"{said}: provider.{name}: there is no kind {provider.kind!r}; "
             f"{nearest(provider.kind, KINDS)}"
         )
-    url = provider.url or kind.url
     if provider.kind == "embedded":
         if provider.key_env or provider.key_file:
             raise ConfigError(f"{here}: the embedded engine takes no key")
-    elif url is None:
+        if provider.urls:
+            raise ConfigError(f"{here}: the embedded engine is one: it has no urls")
+    elif not provider.urls and provider.url is None and kind.url is None:
         raise ConfigError(f"{here}: url is needed: a {provider.kind} provider has no usual one")
-    if url is not None:
-        placed = f"{at('provider', name, 'url')}: provider.{name}"
-        check_url(url, placed, name="url")
-        is_local = kind.local if provider.local is None else provider.local
-        may = (is_local if provider.private is None else provider.private) or is_local
-        private = is_private(url)
-        if private and not may and provider.url is not None:
-            raise ConfigError(
-                f"{placed}: url leads into a private network: set private = true if that is meant"
-            )
-        if private is False and is_local:
-            usual = "" if provider.local else f" (which is usual for {provider.kind})"
-            raise ConfigError(
-                f"{placed}: local = true{usual}, but its url leads out into the world: set "
-                "local = false"
-            )
-        if url.startswith("http://") and private is False:
-            raise ConfigError(f"{placed}: url is http: a key would travel in the open; use https")
+    if provider.urls and provider.url is not None:
+        raise ConfigError(f"{here}: url or urls, not both")
+    _check_places(name, provider, at)
     if provider.key_env and provider.key_file:
         raise ConfigError(f"{here}: key_env or key_file, not both")
     if provider.dialect is not None:
@@ -124,6 +113,38 @@ def _check_provider(name: str, provider: ProviderConfig, at: Callable[..., str])
     check_ranges(provider, keyed, "")
     if provider.timeouts is not None:
         check_ranges(provider.timeouts, lambda _: keyed("timeouts"), "timeouts.")
+
+
+def _check_places(name: str, provider: ProviderConfig, at: Callable[..., str]) -> None:
+    kind = KINDS[provider.kind]
+    is_local = kind.local if provider.local is None else provider.local
+    may = (is_local if provider.private is None else provider.private) or is_local
+    placed = f"{at('provider', name, 'urls' if provider.urls else 'url')}: provider.{name}"
+    if len(provider.urls) > MAX_REPLICAS:
+        raise ConfigError(f"{placed}: urls has more than {MAX_REPLICAS} replicas")
+    for at_place, place in enumerate(provider.places):
+        url = place or kind.url
+        if url is None:
+            continue
+        key = f"urls[{at_place}]" if provider.urls else "url"
+        check_url(url, placed, name=key)
+        private = is_private(url)
+        if private and not may and place is not None:
+            raise ConfigError(
+                f"{placed}: {key} leads into a private network: set private = true if that is meant"
+            )
+        if private is False and is_local:
+            usual = "" if provider.local else f" (which is usual for {provider.kind})"
+            raise ConfigError(
+                f"{placed}: local = true{usual}, but its {key} leads out into the world: set "
+                "local = false"
+            )
+        if url.startswith("http://") and private is False:
+            raise ConfigError(f"{placed}: {key} is http: a key would travel in the open; use https")
+    names = [replica_of(url) for url in provider.urls]
+    twice = sorted({one for one in names if names.count(one) > 1})
+    if twice:
+        raise ConfigError(f"{placed}: urls has {', '.join(twice)} twice: each replica once")
 
 
 def _takes_clients_key(provider: ProviderConfig) -> bool:

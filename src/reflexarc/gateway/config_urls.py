@@ -45,3 +45,9 @@ def is_private(url: str) -> bool | None:
         return not ipaddress.ip_address(host).is_global
     except ValueError:
         return None
+
+
+def replica_of(url: str) -> str:
+    """The short name of a replica: no other of its provider's has it, whatever is said of `/v1`."""
+    parsed = yarl.URL(url)
+    return f"{parsed.authority}{parsed.path.rstrip('/').removesuffix('/v1')}"

@@ -77,10 +77,11 @@ def _upstreams(config: GatewayConfig) -> list[Route]:
     found = {one.upstream: one for one in config.route if not one.pooled}
     for provider in config.provider.values():
         kind = KINDS[provider.kind]
-        url = provider.url or kind.url
-        if url is not None:
-            speaks = provider.dialect or kind.dialects
-            found.setdefault(url, Route(url, dialect=speaks, api_key_env=provider.key_env))
+        for place in provider.places:
+            url = place or kind.url
+            if url is not None:
+                speaks = provider.dialect or kind.dialects
+                found.setdefault(url, Route(url, dialect=speaks, api_key_env=provider.key_env))
     return list(found.values())
 
 

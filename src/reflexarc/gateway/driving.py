@@ -2,7 +2,6 @@
 does not answer. Nothing is asked again once the client has output."""
 
 import asyncio
-import random
 from collections.abc import Callable
 
 import msgspec
@@ -30,7 +29,7 @@ _OF_A_KEY = frozenset({401, 402, 403, 429})
 
 
 class Driver:
-    """`total_s` bounds a request with all its attempts. `draw` breaks ties."""
+    """`total_s` bounds a request with all its attempts."""
 
     def __init__(
         self,
@@ -44,7 +43,6 @@ class Driver:
         total_s: float,
         on_finished: Callable[[Exchange, Attempt], None],
         ping_s: float,
-        draw: Callable[[], float] = random.random,
     ) -> None:
         """`on_finished` hears of each attempt once it is over, whatever way."""
         self.transport = transport
@@ -57,7 +55,6 @@ class Driver:
         self.total_s = total_s
         self.on_finished = on_finished
         self.ping_s = ping_s
-        self.draw = draw
 
     async def drive(self, exchange: Exchange, plan: Plan, send: Send, watch: ClientWatch) -> int:
         """Answers, and returns the HTTP status the client saw."""
@@ -175,9 +172,7 @@ class _Drive:
     async def _next(self) -> Watched | None:
         """The best deployment that was not asked, once it has a slot for this request."""
         exclude = [name for name in self.tried if name not in self.again]
-        watched = self.driver.chooser.next(
-            self.plan, exclude, self.driver.clock_s(), self.driver.draw()
-        )
+        watched = self.driver.chooser.next(self.plan, exclude, self.driver.clock_s())
         if watched is None:
             return None
         await watched.slots.take(self.plan.tier)
@@ -213,7 +208,7 @@ class _Drive:
             self.driver.clock_s,
         )
         attempt.trial = watched.circuit.begin(attempt.began_s)
-        tokens, share = self.driver.chooser.prompt(self.plan, watched)
+        tokens, share = self.driver.chooser.prompt(self.plan, watched, attempt.began_s)
         watched.measures.began(id(attempt), attempt.began_s, tokens, share)
         self.exchange.attempts.append(attempt)
         if not self.exchange.sent_s:
@@ -256,19 +251,16 @@ class _Drive:
     def _hedge_after_s(self, attempt: Attempt) -> float | None:
         if not (self.plan.limits.hedge and self.plan.stream):
             return None
-        prompt_tokens, share = self.driver.chooser.prompt(self.plan, attempt.watched)
-        p95_ms = attempt.watched.measures.first_token_ms(
-            0.95, prompt_tokens, share, attempt.began_s
-        )
+        now_s = attempt.began_s
+        prompt_tokens, share = self.driver.chooser.prompt(self.plan, attempt.watched, now_s)
+        p95_ms = attempt.watched.measures.first_token_ms(0.95, prompt_tokens, share, now_s)
         return None if p95_ms is None else p95_ms / 1e3
 
     async def _hedge(self) -> None:
         """A second deployment is asked beside the first, if one is free."""
         if len(self.exchange.attempts) >= self.plan.limits.attempts:
             return
-        watched = self.driver.chooser.next(
-            self.plan, self.tried, self.driver.clock_s(), self.driver.draw()
-        )
+        watched = self.driver.chooser.next(self.plan, self.tried, self.driver.clock_s())
         if watched is None or not watched.slots.free(self.plan.tier):
             return
         if not self.driver.retries.retry():
@@ -287,7 +279,9 @@ class _Drive:
 
     async def _pass(self, attempt: Attempt, content: Content) -> int:
         """The answer goes to the client."""
-        prompt_tokens, share = self.driver.chooser.prompt(self.plan, attempt.watched)
+        prompt_tokens, share = self.driver.chooser.prompt(
+            self.plan, attempt.watched, attempt.began_s
+        )
         if self.plan.stream:
             first_ms = (attempt.first_s - attempt.began_s) * 1e3
             attempt.watched.measures.first_token(prompt_tokens, share, first_ms, attempt.first_s)

@@ -100,7 +100,7 @@ class Exchanging:
                 tenant,
                 caller.tier,
                 local_only=caller.local_only,
-                members=None if grown is None or body is not grown.body else grown.members,
+                grown=None if grown is None or body is not grown.body else grown,
             )
         except RequestError as error:
             raise UnfitError(error) from error

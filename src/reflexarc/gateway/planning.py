@@ -11,11 +11,14 @@ from reflexarc.gateway.asgi import Headers, header
 from reflexarc.gateway.config_pool import Tier, TierConfig, TiersConfig
 from reflexarc.gateway.doors import Door
 from reflexarc.gateway.pool import Pool
+from reflexarc.gateway.prefixes import beginning_of
 from reflexarc.gateway.told import Told
-from reflexarc.steps.errors import MalformedError, RequestError
+from reflexarc.steps.errors import RequestError
+from reflexarc.upstream.affinity import Prefix
 from reflexarc.upstream.deployments import Deployment
 from reflexarc.wire.dialects import dialect
-from reflexarc.wire.json import decode_strict, split_list, split_object
+from reflexarc.wire.growing import Grown, take_apart
+from reflexarc.wire.json import decode_strict
 from reflexarc.wire.turns import Ask
 
 _SESSION_HEADERS = (b"x-session-id", b"x-session-affinity", b"x-correlation-id")
@@ -34,9 +37,10 @@ _MOST = 2**53
 class Plan(msgspec.Struct):
     """`model` is the configured one; `served` its deployments in this tier, in order of
     preference. `body` is plain, `members` its members. `session` tells one conversation from
-    others of the same caller. `ask` is the request read whole, once it was. `max_output`: tokens
-    that an answer is bounded to, None where it is not; `choices`: answers asked for at once.
-    `service_tier`: the client's own word, which passes where a deployment has none."""
+    others of the same caller; `prefix` is its prompt as caches see it. `ask` is the request read
+    whole, once it was. `max_output`: tokens that an answer is bounded to, None where it is not;
+    `choices`: answers asked for at once. `service_tier`: the client's own word, which passes where
+    a deployment has none."""
 
     model: str
     tier: Tier
@@ -48,6 +52,7 @@ class Plan(msgspec.Struct):
     session: str
     tenant: str
     local_only: bool
+    prefix: Prefix = Prefix()
     max_output: int | None = None
     choices: int = 1
     service_tier: str = ""
@@ -71,16 +76,18 @@ class Planner:
         tier: Tier | None = None,
         *,
         local_only: bool = False,
-        members: Mapping[str, msgspec.Raw] | None = None,
+        grown: Grown | None = None,
     ) -> Plan:
-        """`body` is plain JSON; `members`: it taken apart, if it is already. `tier` and
-        `local_only` as the caller's key says. Raises `InputError`: a model that there is not, a
-        tier that is none, nowhere to go."""
-        if members is None:
-            members = split_object(body)
+        """`body` is plain JSON; `grown`: it taken apart, if it is already. `tier` and `local_only`
+        as the caller's key says. Raises `InputError`: a model that there is not, a tier that is
+        none, nowhere to go."""
+        if grown is None:
+            grown = take_apart(body, dialect(door.client).conversation)
+        members = grown.members
         model = self._pool.model_of(door.route, asked_model(door, members))
         stream = door.where.stream or _is_true(members.get("stream"))
         chosen = told.tier or tier or door.route.tier or _inferred(members, stream=stream)
+        begins = beginning_of(door.client, grown)
         stays = local_only or told.local_only or door.route.local_only
         return Plan(
             model=model,
@@ -90,9 +97,10 @@ class Planner:
             body=body,
             members=members,
             stream=stream,
-            session=told.session or _session(door, headers, members),
+            session=told.session or _session(headers, members, begins.opening),
             tenant=tenant,
             local_only=stays,
+            prefix=begins.prefix,
             max_output=max_output(door, members),
             choices=choices(door, members),
             service_tier=_service_tier(members),
@@ -119,7 +127,9 @@ def _service_tier(members: Mapping[str, msgspec.Raw]) -> str:
     return asked if isinstance(asked, str) else ""
 
 
-def _session(door: Door, headers: Headers, members: Mapping[str, msgspec.Raw]) -> str:
+def _session(
+    headers: Headers, members: Mapping[str, msgspec.Raw], opening: tuple[bytes, ...]
+) -> str:
     """What a client names its conversation, else what the conversation begins with."""
     for name in _SESSION_HEADERS:
         given = header(headers, name)
@@ -129,17 +139,8 @@ def _session(door: Door, headers: Headers, members: Mapping[str, msgspec.Raw]) -
     if isinstance(named, str) and named:
         return named[:_MAX_NAME_BYTES]
     digest = hashlib.blake2b(digest_size=12)
-    spoken = dialect(door.client)
-    conversation = members.get(spoken.conversation)
-    for name in ("system", "instructions", "systemInstruction"):
-        digest.update(bytes(members.get(name, b"")))
-    if conversation is not None:
-        try:
-            first = split_list(conversation, spoken.conversation)[:2]
-        except MalformedError:
-            first = [conversation]
-        for one in first:
-            digest.update(bytes(one))
+    for piece in opening:
+        digest.update(piece)
     return f"~{digest.hexdigest()}"
 
 

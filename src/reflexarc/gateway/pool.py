@@ -8,7 +8,7 @@ from reflexarc.accounts.prices import Price, Prices
 from reflexarc.gateway.config import GatewayConfig, Route
 from reflexarc.gateway.config_pool import TIERS, ProviderConfig, Served, Tier
 from reflexarc.gateway.config_pool_checks import nearest
-from reflexarc.gateway.config_urls import is_private
+from reflexarc.gateway.config_urls import is_private, replica_of
 from reflexarc.steps.errors import ConfigError, InputError
 from reflexarc.upstream.deployments import Deployment, Secret
 from reflexarc.upstream.providers import KINDS
@@ -52,10 +52,10 @@ class Pool:
                 found: list[Deployment] = []
                 for served in model.of(tier):
                     provider = config.provider[served.provider]
-                    made = _deployment(served, provider, secrets[served.provider])
-                    found.append(by_name.setdefault(made.name, made))
-                    if served.price is not None:
-                        self._own_prices[made.name] = served.price.of_tokens()
+                    for made in _deployments(served, provider, secrets[served.provider]):
+                        found.append(by_name.setdefault(made.name, made))
+                        if served.price is not None:
+                            self._own_prices[made.kin] = served.price.of_tokens()
                 self._served[name, tier] = tuple(found)
         self.deployments = tuple(by_name.values())
 
@@ -93,7 +93,7 @@ class Pool:
     def price(self, deployment: Deployment, service_tier: str = "") -> Price | None:
         """None where nobody knows it. What is local and nobody priced costs nothing. A deployment
         without a service tier takes what `service_tier` costs, if that is listed."""
-        own = self._own_prices.get(deployment.name)
+        own = self._own_prices.get(deployment.kin)
         if own is not None:
             return own
         of = (deployment.charged_as, deployment.model)
@@ -111,14 +111,23 @@ class Pool:
                 yield Model(name)
 
 
-def _deployment(served: Served, provider: ProviderConfig, secret: Secret | None) -> Deployment:
+def _deployments(
+    served: Served, provider: ProviderConfig, secret: Secret | None
+) -> list[Deployment]:
+    """One for each replica."""
+    return [_deployment(served, provider, place, secret) for place in provider.places]
+
+
+def _deployment(
+    served: Served, provider: ProviderConfig, place: str | None, secret: Secret | None
+) -> Deployment:
     kind = KINDS[provider.kind]
-    base = provider.url or kind.url or ""
+    base = place or kind.url or ""
     given = provider.dialect
     local = kind.local if provider.local is None else provider.local
     dialects = kind.dialects if given is None else (given,) if isinstance(given, str) else given
     private = provider.private if provider.private is not None else local
-    usual = provider.url is None and bool(kind.url) and bool(is_private(base))
+    usual = place is None and bool(kind.url) and bool(is_private(base))
     return Deployment(
         provider=served.provider,
         kind=provider.kind,
@@ -135,6 +144,7 @@ def _deployment(served: Served, provider: ProviderConfig, secret: Secret | None)
         call_ids=provider.call_ids,
         charged_as=provider.charged_as or kind.charged_as,
         timeouts=provider.timeouts,
+        replica=replica_of(base) if len(provider.places) > 1 else "",
     )
 
 

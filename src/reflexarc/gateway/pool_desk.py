@@ -65,7 +65,7 @@ class PoolDesk:
             if counted is not None:
                 return counted, True
         size = estimated_input(ask) * BYTES_PER_TOKEN
-        return self._ratios.tokens(served[0].name, size), False
+        return self._ratios.tokens(served[0].kin, size), False
 
     async def _counted(
         self, deployment: Deployment, ask: Ask, headers: Headers, caller: Caller

@@ -59,7 +59,8 @@ class System2:
         self.fleet = Fleet()
         self.fleet.adopt(self.pool.deployments, None if before is None else before.fleet)
         self.ratios = _ratios(state) if before is None else before.ratios
-        self.chooser = Chooser(self.fleet, self.pool.price, self.ratios)
+        affinity = None if before is None else before.chooser.affinity
+        self.chooser = Chooser(self.fleet, self.pool.price, self.ratios, affinity)
         self._desk = open_desk(state, config, clock_s)
         self.accounting = Accounting(
             config.accounts, self._desk, self.chooser, name, state.secret, time.time

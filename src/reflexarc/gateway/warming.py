@@ -22,8 +22,9 @@ async def warm_up(transport: Transport, config: GatewayConfig) -> None:
         if not one.pooled
     ]
     providers = [
-        (f"provider {name}", one.url or KINDS[one.kind].url or "", one.warm_connections)
+        (f"provider {name}", place or KINDS[one.kind].url or "", one.warm_connections)
         for name, one in config.provider.items()
+        for place in one.places
     ]
     await asyncio.gather(
         *(_warm(transport, *one) for one in (*routes, *providers) if one[1] and one[2] > 0)

@@ -41,7 +41,8 @@ class Secret:
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """`base` is the URL that paths follow. `model` is the provider's name of it, empty where the
     client's own stays. Without a `secret` the client's key passes, if `passes_key`. `local`: what
-    must not leave may go there; `private`: its address may be a private one."""
+    must not leave may go there; `private`: its address may be a private one. `replica` tells it
+    from others of its provider that serve the same."""
 
     provider: str
     kind: str
@@ -58,12 +59,23 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     call_ids: str = "usual"
     charged_as: str = ""
     timeouts: Timeouts | None = None
+    replica: str = ""
 
     @property
     def name(self) -> str:
         """Of all deployments no other has it."""
+        return f"{self.kin}#{self.replica}" if self.replica else self.kin
+
+    @property
+    def kin(self) -> str:
+        """The same name for all replicas."""
         tier = f"@{self.service_tier}" if self.service_tier else ""
         return f"{self.provider}/{self.model}{tier}"
+
+    @property
+    def identity(self) -> bytes:
+        """What tells it from others to any gateway, whatever that calls it."""
+        return "\0".join((self.base.rstrip("/"), self.model, self.service_tier)).encode()
 
     def spoken(self, client: str) -> str:
         """The dialect it is asked in: the client's own where it knows that."""

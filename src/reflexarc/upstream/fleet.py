@@ -9,7 +9,7 @@ from typing import Any
 from reflexarc.upstream.circuit import Circuit, CircuitLimits
 from reflexarc.upstream.deployments import Deployment
 from reflexarc.upstream.measuring import Measures
-from reflexarc.upstream.slots import Slots
+from reflexarc.upstream.slots import TIERS, Slots
 
 
 class Watched:
@@ -20,6 +20,11 @@ class Watched:
         self.circuit = Circuit(limits)
         self.measures = Measures()
         self.slots = Slots(deployment.max_parallel)
+
+    @property
+    def load(self) -> float:
+        """Requests at work or waiting there."""
+        return float(self.slots.busy + sum(self.slots.waiting(tier) for tier in TIERS))
 
 
 class Fleet:
@@ -58,9 +63,7 @@ class Fleet:
                 "opens_in_s": round(one.circuit.opens_in_s(now_s), 3),
                 "busy": one.slots.busy,
                 "max_parallel": one.deployment.max_parallel,
-                "waiting": {
-                    tier: one.slots.waiting(tier) for tier in ("interactive", "standard", "batch")
-                },
+                "waiting": {tier: one.slots.waiting(tier) for tier in TIERS},
                 "measured": one.measures.snapshot(now_s),
             }
             for one in self._watched.values()

@@ -5,13 +5,14 @@ nothing is learned of a deployment that is never asked; where it was slow or fai
 last known, by one request at a time.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from reflexarc.upstream.circuit import Circuit
 from reflexarc.upstream.measuring import Measures
+from reflexarc.upstream.sharing import Sharer, shared
 
 TAIL = 0.95
 """Targets are for this share of requests."""
@@ -33,22 +34,32 @@ class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Candidate(msgspec.Struct, frozen=True):
     """A deployment for this request. `name` is its own in the list; what the request is expected
     to cost there, None where no price is known; its prompt, and how much of that is cached there.
+
+    `whole_micro_usd`: what it would cost with nothing cached, None where that is the same. `kin`
+    is one name for replicas of one deployment, empty where there are none. `held`: the share of
+    the prompt that speaks for this one; `score`: decides between equals, the highest first.
     """
 
     name: str
     cost_micro_usd: int | None
     prompt_tokens: int
     cached_share: float
+    whole_micro_usd: int | None = None
+    kin: str = ""
+    held: float = 0.0
+    score: float = 0.0
 
 
 class Standing(msgspec.Struct):
-    """How a deployment stands. `free`: it has a slot for this request now; `room`: how many slots,
-    by which equals share load (1 for all where no number is known)."""
+    """How a deployment stands. `free`: it has a slot for this request now; `load`: requests at work
+    or waiting there; `weight`: how many it can take beside others (1 for all where no number is
+    known)."""
 
     circuit: Circuit
     measures: Measures
     free: bool
-    room: float = 1.0
+    load: float = 0.0
+    weight: float = 1.0
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -65,8 +76,7 @@ class _Judged(msgspec.Struct, frozen=True):
     order: int
     why: Why
     excess: float
-    free: bool
-    room: float
+    standing: Standing
 
 
 def placed(
@@ -74,24 +84,23 @@ def placed(
     standings: Mapping[str, Standing],
     targets: Targets | None,
     now_s: float,
-    draw: float,
 ) -> list[Placed]:
     """The candidates that may be asked, the best first. `targets` None: speed is no object.
 
     First those that meet the targets or are not known, with a slot free before without, the
-    cheapest first, those without a price last in the order of the list; `draw` in [0, 1) decides
-    between equals. Then the slow, nearest to the target first, then the failing. Left out are
-    those whose circuit does not allow it.
+    cheapest first, those without a price last in the order of the list; equals by what they hold
+    of the prompt and by their load (`sharing.py`). Then the slow, nearest to the target first, then
+    the failing. Left out are those whose circuit does not allow it.
     """
     judged = [
         _judge(candidate, order, standings[candidate.name], targets, now_s)
         for order, candidate in enumerate(candidates)
         if standings[candidate.name].circuit.allows(now_s)
     ]
-    good = sorted((one for one in judged if one.excess == 0), key=_price)
+    good = [one for one in judged if one.excess == 0]
     rest = sorted((one for one in judged if one.excess > 0), key=_distance)
-    shared = _shared(good, draw)
-    return [Placed(one.candidate, one.why) for one in (*shared, *rest)]
+    order = shared([_sharer(one) for one in good])
+    return [Placed(one.candidate, one.why) for one in (*(good[at] for at in order), *rest)]
 
 
 def retry_after_s(standings: Mapping[str, Standing], names: Iterable[str], now_s: float) -> float:
@@ -105,7 +114,7 @@ def _judge(
     measures = standing.measures
 
     def judged(why: Why, excess: float = 0.0) -> _Judged:
-        return _Judged(candidate, order, why, excess, standing.free, standing.room)
+        return _Judged(candidate, order, why, excess, standing)
 
     size, cached = candidate.prompt_tokens, candidate.cached_share
     faults = measures.error_rate(now_s, sure=True)
@@ -144,39 +153,21 @@ def _excess(first_ms: float | None, gap_ms: float | None, targets: Targets) -> f
     )
 
 
-def _price(one: _Judged) -> tuple[bool, bool, int, int]:
-    cost = one.candidate.cost_micro_usd
-    return (not one.free, cost is None, cost or 0, one.order)
+def _sharer(one: _Judged) -> Sharer:
+    candidate, standing = one.candidate, one.standing
+    cost, whole = candidate.cost_micro_usd, candidate.whole_micro_usd
+    return Sharer(
+        kin=candidate.kin or candidate.name,
+        cost=cost,
+        whole_cost=cost if whole is None else whole,
+        held=candidate.held,
+        score=candidate.score,
+        free=standing.free,
+        load=standing.load,
+        weight=standing.weight,
+        order=one.order,
+    )
 
 
 def _distance(one: _Judged) -> tuple[bool, float, int]:
     return (one.why == "failing", one.excess, one.order)
-
-
-def _shared(good: list[_Judged], draw: float) -> list[_Judged]:
-    """Among the first where several cost the same, the draw picks one by what they have free; the
-    others follow in turn."""
-    found: list[_Judged] = []
-    for group in _groups(good, lambda one: (one.free, one.candidate.cost_micro_usd)):
-        if len(group) > 1 and group[0].candidate.cost_micro_usd is not None:
-            reached = draw * sum(max(one.room, 0.0) for one in group)
-            begin = 0
-            for place, one in enumerate(group):
-                reached -= max(one.room, 0.0)
-                if reached < 0:
-                    begin = place
-                    break
-            group = group[begin:] + group[:begin]
-        found.extend(group)
-    return found
-
-
-def _groups(good: Iterable[_Judged], key: Callable[[_Judged], object]) -> Iterable[list[_Judged]]:
-    group: list[_Judged] = []
-    for one in good:
-        if group and key(one) != key(group[0]):
-            yield group
-            group = []
-        group.append(one)
-    if group:
-        yield group

@@ -64,6 +64,10 @@ class Ratios:
         ratio = DEFAULT_BYTES if learned is None else learned.bytes_of_a_token
         return max(1, round(size_bytes / ratio))
 
+    def knows(self, name: str) -> bool:
+        """Whether anything was learned of this name's prompts."""
+        return name in self._known[_PROMPT]
+
     def learn(self, name: str, size_bytes: int, tokens: int, *, generated: bool = False) -> None:
         """What an upstream counted for so many bytes. What cannot be text is passed over."""
         if tokens <= 0 or not LEAST_BYTES <= size_bytes / tokens <= MOST_BYTES:

@@ -21,8 +21,10 @@ from reflexarc.sim.faulty import (
     responses_answers,
     responses_checks,
 )
+from reflexarc.sim.faulty.caching import cached
 from reflexarc.sim.faulty.delivery import Wire, events
-from reflexarc.sim.faulty.script import Asked, Frame, Words, answer, signed, words_of
+from reflexarc.sim.faulty.script import Asked, Frame, Said, Words, answer, signed, words_of
+from reflexarc.sim.prefix import PrefixCache
 from reflexarc.steps.errors import InputError, RequestError
 from reflexarc.wire.json import decode_strict
 
@@ -62,9 +64,9 @@ class FaultyUpstream:
 
     `script` holds words for the next requests to a model, one entry each; `usual` those for all
     others. They count before what a request itself says. `at_work` requests are being answered;
-    while `gate` is not set none is answered on."""
+    while `gate` is not set none is answered on. `prompts`: a cache that usage is told by."""
 
-    def __init__(self, key: str | None = None) -> None:
+    def __init__(self, key: str | None = None, prompts: PrefixCache | None = None) -> None:
         self.received: list[Received] = []
         self.left = 0
         self.at_work = 0
@@ -73,6 +75,7 @@ class FaultyUpstream:
         self.port = 0
         self.script: deque[str] = deque()
         self.usual = ""
+        self.prompts = prompts
         self._key = key
         self._number = 0
         self._server: asyncio.Server | None = None
@@ -177,8 +180,8 @@ class FaultyUpstream:
             return
         await self.gate.wait()
         if "toolfail" in words:
-            body = _tool_use_failed(asked, readable="unreadable" not in words)
-            await wire.error(400, _encoded(body), "application/json")
+            failed = _tool_use_failed(asked, readable="unreadable" not in words)
+            await wire.error(400, _encoded(failed), "application/json")
         elif "redirect" in words:
             await wire.error(307, b"", "text/plain", ("location", f"{self.base}/elsewhere"))
         elif "error" in words:
@@ -188,12 +191,14 @@ class FaultyUpstream:
             status = words.count("html", 502)
             await wire.error(status, _HTML.format(status).encode(), "text/html")
         else:
-            await self._tell(wire, words, dialect, asked)
+            self._number += 1
+            said = answer(asked, words, self._number, _PREFIXES[dialect])
+            if self.prompts is not None:
+                said = cached(self.prompts, body, said)
+            await self._tell(wire, words, dialect, asked, said)
 
-    async def _tell(self, wire: Wire, words: Words, dialect: str, asked: Asked) -> None:
-        self._number += 1
+    async def _tell(self, wire: Wire, words: Words, dialect: str, asked: Asked, said: Said) -> None:
         form = _ANSWERS[dialect]
-        said = answer(asked, words, self._number, _PREFIXES[dialect])
         failing = words.count("status", 503)
         if not asked.stream or "whole" in words:
             body: Any = form.whole(said, words)
