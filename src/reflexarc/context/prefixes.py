@@ -1,0 +1,190 @@
+"""The beginnings that prompts share: how long they are, and which earlier prompt has the longest.
+
+Texts are compared by the byte, `Blocks` by their ids. Marks for caches say nothing to a model and
+must be out of the pieces before (`reuse.settled`); settings are no part of a length.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from reflexarc.steps.prompt import Blocks, Piece, Prompt
+
+Keys = NDArray[np.uint64]
+"""A number for each block of a prompt, which tells all of the prompt up to its end."""
+
+TEXT_BLOCK_BYTES = 256
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+class Match(msgspec.Struct, frozen=True):
+    """The earlier prompt, by its number, that a prompt shares the longest beginning with; the
+    latest of several. `length` in bytes or tokens, as `length_of`. `whole`: that beginning is all
+    of some earlier prompt, so this one goes on from it."""
+
+    number: int
+    length: int
+    whole: bool
+
+
+def length_of(prompt: Prompt | Blocks) -> int:
+    """Bytes of a text, tokens of blocks."""
+    if isinstance(prompt, Blocks):
+        return len(prompt.ids) * prompt.block_tokens
+    return sum(len(piece.raw) for piece in _read(prompt))
+
+
+def comparable(one: Prompt | Blocks, other: Prompt | Blocks) -> bool:
+    """Whether equal ids, or equal bytes, would mean equal tokens."""
+    return _space(one) == _space(other)
+
+
+def shared(before: Prompt | Blocks, after: Prompt | Blocks) -> int:
+    """How much both begin with, as `length_of` counts; 0 for what cannot be compared."""
+    if isinstance(before, Blocks) or isinstance(after, Blocks):
+        if not isinstance(before, Blocks) or not isinstance(after, Blocks):
+            return 0
+        if not comparable(before, after):
+            return 0
+        return _same(_ids(before), _ids(after)) * after.block_tokens
+    length = 0
+    for was, now in zip(_read(before), _read(after), strict=False):
+        if was is now or was.raw == now.raw:
+            length += len(now.raw)
+            continue
+        return length + _same_bytes(was.raw, now.raw)
+    return length
+
+
+class Beginnings:
+    """All beginnings of the prompts that were added, each with the latest prompt that has it.
+
+    Memory grows with what is new in prompts, not with their length: about half as much again as
+    the text. Not quadratic: a prompt costs one look at each of its blocks.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[int, int] = {}
+        self._ends: set[int] = set()
+        self._texts: dict[tuple[int, bytes], Keys] = {}
+        self._prompts: list[Prompt | Blocks] = []
+        self._spaces: dict[tuple[Any, ...], int] = {}
+
+    def keys(self, prompt: Prompt | Blocks) -> Keys:
+        """To be handed to the other methods, so that they are worked out once."""
+        seed = xxhash.xxh3_64_intdigest(repr(_space(prompt)).encode())
+        if isinstance(prompt, Blocks):
+            return _of_ids(_ids(prompt), seed)
+        found: list[Keys] = []
+        for piece in _read(prompt):
+            made = self._texts.get((seed, piece.raw))
+            if made is None:
+                made = self._texts[seed, piece.raw] = _of_bytes(piece.raw, seed)
+            if len(made):
+                found.append(made)
+                seed = int(made[-1])
+        return np.concatenate(found) if found else np.empty(0, np.uint64)
+
+    def any_like(self, prompt: Prompt | Blocks) -> int | None:
+        """The latest prompt that this one could share something with."""
+        return self._spaces.get(_space(prompt))
+
+    def match(self, prompt: Prompt | Blocks, keys: Keys) -> Match | None:
+        """None where nothing is shared, not one byte or block."""
+        blocks = self._held(keys, lambda _: True)
+        number = self._latest[int(keys[blocks - 1])] if blocks else self.any_like(prompt)
+        if number is None:
+            return None
+        length = shared(self._prompts[number], prompt)
+        whole = bool(blocks) and int(keys[blocks - 1]) in self._ends
+        whole = whole or length == length_of(self._prompts[number])
+        return Match(number, length, whole) if length else None
+
+    def alive(self, keys: Keys, times: Sequence[float], since: float) -> int:
+        """How many first blocks are the beginning of a prompt with a time of `since` or later."""
+        return self._held(keys, lambda number: times[number] >= since)
+
+    def add(self, prompt: Prompt | Blocks, keys: Keys) -> int:
+        """Its number: 0 for the first, and so on."""
+        number = len(self._prompts)
+        self._prompts.append(prompt)
+        self._latest.update(zip(keys.tolist(), itertools.repeat(number)))
+        if len(keys):
+            self._ends.add(int(keys[-1]))
+        self._spaces[_space(prompt)] = number
+        return number
+
+    def _held(self, keys: Keys, fits: Callable[[int], bool]) -> int:
+        """By halving: whoever has a beginning has every shorter one, and had it last as late."""
+        low, high = 0, len(keys)
+        while low < high:
+            middle = (low + high + 1) // 2
+            number = self._latest.get(int(keys[middle - 1]))
+            if number is not None and fits(number):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+
+def block_lengths(prompt: Prompt | Blocks) -> NDArray[np.int64]:
+    """The length, as `length_of`, up to the end of each block that `Beginnings.keys` numbers."""
+    if isinstance(prompt, Blocks):
+        return np.arange(1, len(prompt.ids) + 1, dtype=np.int64) * prompt.block_tokens
+    ends: list[NDArray[np.int64]] = []
+    start = 0
+    for piece in _read(prompt):
+        size = len(piece.raw)
+        inner = np.arange(TEXT_BLOCK_BYTES, size + TEXT_BLOCK_BYTES, TEXT_BLOCK_BYTES)
+        ends.append(start + np.minimum(inner, size))
+        start += size
+    return np.concatenate(ends) if ends else np.empty(0, np.int64)
+
+
+def _read(prompt: Prompt) -> Iterator[Piece]:
+    return (piece for piece in prompt.pieces if piece.kind != "settings")
+
+
+def _space(prompt: Prompt | Blocks) -> tuple[Any, ...]:
+    return (prompt.block_tokens, prompt.scope) if isinstance(prompt, Blocks) else ()
+
+
+def _ids(prompt: Blocks) -> NDArray[np.int64]:
+    return np.asarray(prompt.ids, dtype=np.int64)
+
+
+def _of_ids(ids: NDArray[np.int64], seed: int) -> Keys:
+    """Sums of one mixed number for each place: equal sums mean equal beginnings, but for an
+    accident of one in 2**64."""
+    mixed = ids.astype(np.uint64) + np.arange(1, len(ids) + 1, dtype=np.uint64) * _STEP
+    mixed ^= np.uint64(seed)
+    for by, shift in zip(_MIX, (30, 27), strict=True):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * by
+    mixed ^= mixed >> np.uint64(31)
+    return np.cumsum(mixed, dtype=np.uint64)
+
+
+def _of_bytes(raw: bytes, seed: int) -> Keys:
+    keys: list[int] = []
+    view = memoryview(raw)
+    for start in range(0, len(raw), TEXT_BLOCK_BYTES):
+        seed = xxhash.xxh3_64_intdigest(view[start : start + TEXT_BLOCK_BYTES], seed)
+        keys.append(seed)
+    return np.array(keys, np.uint64)
+
+
+def _same(one: NDArray[Any], other: NDArray[Any]) -> int:
+    size = min(len(one), len(other))
+    differs = one[:size] != other[:size]
+    first = int(differs.argmax()) if size else 0
+    return first if size and differs[first] else size
+
+
+def _same_bytes(one: bytes, other: bytes) -> int:
+    return _same(np.frombuffer(one, np.uint8), np.frombuffer(other, np.uint8))
