@@ -51,8 +51,7 @@ def lineage(sent: Sequence[Sent], starts: Sequence[bool]) -> list[Followed]:
             else:
                 best = previous
                 if match is not None and (
-                    previous is None
-                    or match.length > shared(sent[previous].prompt, one.prompt)
+                    previous is None or match.length > shared(sent[previous].prompt, one.prompt)
                 ):
                     best = match.number
                 assert best is not None

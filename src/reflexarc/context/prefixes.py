@@ -106,6 +106,10 @@ class Beginnings:
         whole = whole or length == length_of(self._prompts[number])
         return Match(number, length, whole) if length else None
 
+    def ends_with(self, keys: Keys) -> bool:
+        """Whether a prompt of exactly these blocks was added."""
+        return bool(len(keys)) and int(keys[-1]) in self._ends
+
     def alive(self, keys: Keys, times: Sequence[float], since: float) -> int:
         """How many first blocks are the beginning of a prompt with a time of `since` or later."""
         return self._held(keys, lambda number: times[number] >= since)
@@ -148,7 +152,7 @@ def block_lengths(prompt: Prompt | Blocks) -> NDArray[np.int64]:
 
 
 def _read(prompt: Prompt) -> Iterator[Piece]:
-    return (piece for piece in prompt.pieces if piece.kind != "settings")
+    return (piece for piece in prompt.pieces if piece.kind != "settings" and piece.raw)
 
 
 def _space(prompt: Prompt | Blocks) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """How much of each prompt was sent before, by how long prompts are: in the previous turn of the
 same conversation, and in any earlier prompt of a log."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -26,10 +27,12 @@ class Sent(msgspec.Struct, frozen=True):
 
 class Reused(msgspec.Struct, frozen=True):
     """Shares of a prompt's tokens, 0 to 1: what the previous turn's prompt began with too, and what
-    any earlier prompt did. None where there is no earlier one that it can be compared with."""
+    any earlier prompt did. None where there is no earlier one that it can be compared with.
+    `again`: the prompt is one that was sent before, nothing more and nothing less."""
 
     previous: float | None
     earlier: float | None
+    again: bool = False
 
 
 class Band(msgspec.Struct, frozen=True):
@@ -72,12 +75,14 @@ def reuse(sent: Iterable[Sent]) -> list[Reused]:
         before = last.get(one.thread)
         keys = everything.keys(one.prompt)
         previous = earlier = None
+        again = False
         if before is not None and comparable(before, one.prompt):
             previous = share_of(one, shared(before, one.prompt))
         if everything.any_like(one.prompt) is not None:
             match = everything.match(one.prompt, keys)
             earlier = max(share_of(one, match.length) if match is not None else 0.0, previous or 0)
-        found.append(Reused(previous, earlier))
+            again = match is not None and everything.ends_with(keys)
+        found.append(Reused(previous, earlier, again))
         everything.add(one.prompt, keys)
         last[one.thread] = one.prompt
     return found
@@ -96,7 +101,7 @@ def by_context(tokens: Sequence[float], shares: Sequence[float | None]) -> list[
     """Bands that have any prompt, the shortest first; prompts without a share count nowhere."""
     edges = (*BAND_EDGES_TOKENS, None)
     bands: list[Band] = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         assert low is not None
         held = [
             share
