@@ -67,7 +67,6 @@ def read_logs(
     """
     reports: dict[Path, FileReport] = {}
     by_format: dict[str, list[Path]] = {}
-    named = {format.name: format for format in formats}
     for path in _files(paths):
         if on_file is not None:
             on_file(path)
@@ -80,8 +79,9 @@ def read_logs(
         report.format = found.name
         by_format.setdefault(found.name, []).append(path)
     requests: list[RecordedRequest] = []
-    for name, listed in by_format.items():
-        requests += named[name].read(listed, reports)
+    for format in formats:
+        if format.name in by_format:
+            requests += format.read(sorted(by_format[format.name]), reports)
     requests.sort(key=_order)
     return Logs(requests, list(reports.values()))
 
@@ -152,9 +152,9 @@ def _first(data: bytes) -> object:
     return None
 
 
-def _order(request: RecordedRequest) -> tuple[float, str, str]:
-    """By time, then name: the order of files changes nothing."""
+def _order(request: RecordedRequest) -> tuple[float, str]:
+    """By time, then session; in the order in which they were read where a log has no times."""
     for moment in (request.began_s, request.ended_s):
         if moment.value is not None:
-            return moment.value, request.session, request.id
-    return float("inf"), request.session, request.id
+            return moment.value, request.session
+    return float("inf"), request.session
