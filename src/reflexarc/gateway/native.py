@@ -16,7 +16,6 @@ from reflexarc.steps.errors import InputError, MalformedError, RequestError
 from reflexarc.wire.chat_answer import call_id
 from reflexarc.wire.errors import error_body, error_face
 from reflexarc.wire.offered import Tools
-from reflexarc.wire.sent import Listed, chain
 from reflexarc.wire.reflex import (
     AnswerAlternative,
     AnswerCall,
@@ -29,6 +28,7 @@ from reflexarc.wire.reflex import (
     ReflexRequest,
     reflex_request,
 )
+from reflexarc.wire.sent import Listed, chain
 
 # With these a reflex says that it was learned for other tools: the next one is asked.
 _NOT_MINE = ("unseen_tools", "schema_changed")

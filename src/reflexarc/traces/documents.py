@@ -1,0 +1,118 @@
+"""Logs that are JSON values, one a file or one a line: each value once, copies left out.
+
+What a value means is its format's business. Also the counts of a report, from the requests kept.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import xxhash
+
+from reflexarc.steps.errors import InputError
+from reflexarc.traces.lines import read_lines
+from reflexarc.traces.logs import whole
+from reflexarc.traces.loose import decoded
+from reflexarc.traces.requests import FileReport, RecordedRequest
+
+MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
+"""A JSON value longer than this, unpacked, is not read and its file says so."""
+
+BAD_JSON = "not JSON"
+COPY = "byte for byte the same as another"
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One JSON value of a file. `digest` tells it from all values that are not its copies."""
+
+    path: Path
+    report: FileReport
+    digest: str
+    value: Any
+
+
+def documents(
+    paths: Sequence[Path],
+    reports: Mapping[Path, FileReport],
+    *,
+    max_bytes: int = MAX_DOCUMENT_BYTES,
+) -> Iterator[Document]:
+    """The values of these files, those of the first name first whatever the order given.
+
+    A value that stands in two files, or twice in one, counts where it stands first. What cannot be
+    read is counted in the report of its file.
+    """
+    seen: set[str] = set()
+    for path in sorted(paths):
+        report = reports[path]
+        try:
+            for data, value in _values(path, report, max_bytes):
+                digest = xxhash.xxh3_128_hexdigest(data)
+                if digest in seen:
+                    report.duplicate(COPY)
+                    continue
+                seen.add(digest)
+                yield Document(path, report, digest, value)
+        except InputError as error:
+            report.notes.append(str(error))
+            report.at_least = True
+
+
+def _values(path: Path, report: FileReport, max_bytes: int) -> Iterator[tuple[bytes, Any]]:
+    """Lines where the first line is a value, else the one value that the file is."""
+    bad: list[str] = []
+    for line in read_lines(path, max_line_bytes=max_bytes):
+        try:
+            if line.why:
+                raise ValueError(line.why)
+            value = decoded(line.data)
+        except ValueError as error:
+            if not report.lines:
+                yield from _one(path, report, max_bytes)
+                return
+            bad.append(str(error))
+            report.lines += 1
+            report.skip(line.why or BAD_JSON)
+            continue
+        if bad:
+            # a bad last line may be one that is being written; one in the middle is a loss
+            report.at_least = True
+        report.lines += 1
+        yield line.data, value
+    if bad and not report.at_least:
+        report.notes.append(f"the last line breaks off ({bad[-1]})")
+
+
+def _one(path: Path, report: FileReport, max_bytes: int) -> Iterator[tuple[bytes, Any]]:
+    data = whole(path, max_bytes)
+    report.lines = data.count(b"\n") + 1
+    try:
+        yield data, decoded(data)
+    except ValueError as error:
+        report.skip(BAD_JSON)
+        report.notes.append(f"not JSON as a whole ({error})")
+        report.at_least = True
+
+
+def tally(
+    requests: Iterable[RecordedRequest], reports: Mapping[Path, FileReport], *, dated: bool = True
+) -> None:
+    """Counts requests and errors into the reports of their files, and, where times are dates,
+    the oldest and newest of them."""
+    by_file = {str(path): report for path, report in reports.items()}
+    for request in requests:
+        report = by_file[request.file]
+        if request.failed:
+            report.errors += 1
+        else:
+            report.requests += 1
+        if not dated:
+            continue
+        for moment in (request.began_s.value, request.ended_s.value):
+            if moment is None:
+                continue
+            if report.oldest_s is None or moment < report.oldest_s:
+                report.oldest_s = moment
+            if report.newest_s is None or moment > report.newest_s:
+                report.newest_s = moment

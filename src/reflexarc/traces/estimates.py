@@ -1,0 +1,41 @@
+"""Tokens of text that a log holds without a count: by rule of thumb, and said to be so."""
+
+from reflexarc.steps.prompt import Prompt
+from reflexarc.traces.requests import Figure, estimated
+
+BYTES_PER_TOKEN = 4
+"""The usual rule of thumb for English text, code and JSON with common tokenizers."""
+
+
+def tokens_of(size_bytes: int) -> int:
+    """About how many tokens so many bytes of text are."""
+    return -(-size_bytes // BYTES_PER_TOKEN)
+
+
+def prompt_tokens(prompt: Prompt) -> Figure:
+    """The tokens of a prompt's text: of what is in the log, where it is not all there."""
+    return estimated(tokens_of(sum(len(piece.raw) for piece in prompt.pieces)))
+
+
+def output_tokens(*written: str | bytes) -> Figure:
+    """The tokens of what was generated."""
+    size = sum(len(one.encode() if isinstance(one, str) else one) for one in written)
+    return estimated(tokens_of(size))
+
+
+def shares(total: float, weights: list[int]) -> list[float]:
+    """A whole number split in proportion to weights (none negative) into whole numbers that sum to
+    it; evenly where all weights are nothing. No weights, no shares."""
+    if not weights:
+        return []
+    whole = sum(weights) or len(weights)
+    even = not sum(weights)
+    found: list[float] = []
+    before = 0
+    taken = 0
+    for weight in weights:
+        before += 1 if even else weight
+        upto = int(total) * before // whole
+        found.append(upto - taken)
+        taken = upto
+    return found
