@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-litellm setup-node demo test matrix fuzz test-beside lint bench results lock size accept-spine accept-gateway accept-reflex accept-wire accept-upstream validity
+.PHONY: help setup setup-litellm setup-node demo test matrix fuzz test-beside lint bench results lock size accept-spine accept-gateway accept-reflex accept-wire accept-upstream accept-context validity
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -57,6 +57,9 @@ accept-wire: .venv/.ready setup-node ## measure every dialect over every upstrea
 
 accept-upstream: .venv/.ready ## measure System 2, well driven (ARGS=--only chaos: a part)
 	@$(BIN)/python -m acceptance.upstream $(ARGS)
+
+accept-context: .venv/.ready ## measure what an agent wastes, and what is done about it (ARGS=--only logs: a part)
+	@$(BIN)/python -m acceptance.context $(ARGS)
 
 validity: .venv/.ready ## do certificates keep their promise? 8 minutes on two cores (ARGS="--only tasks": a part)
 	@$(BIN)/python -m acceptance.validity $(ARGS)
