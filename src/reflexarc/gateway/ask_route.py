@@ -147,7 +147,7 @@ class AskDesk:
         request = self._request(asked, respond=False)
 
         def hand_over() -> None:
-            shadow.decision = self._system1.ask(request, exchange.body or b"")
+            shadow.decision = self._system1.ask(request, exchange.body or b"", exchange.grown)
             shadow.decision.add_done_callback(decided)
 
         def decided(done: "asyncio.Future[tuple[Decided, bytes] | None]") -> None:
@@ -314,7 +314,9 @@ class AskDesk:
     async def _decide_in_time(self, asked: Asked) -> tuple[Decided | None, bytes, str]:
         """The decision, or None and the reason to escalate."""
         route, exchange = asked.route, asked.exchange
-        waiting = self._system1.ask(self._request(asked, respond=True), exchange.body or b"")
+        waiting = self._system1.ask(
+            self._request(asked, respond=True), exchange.body or b"", exchange.grown
+        )
         left_s = route.deadline_ms / 1e3 - (self._clock_s() - exchange.began_s)
         try:
             got = await asyncio.wait_for(waiting, max(left_s, 0.0))

@@ -12,7 +12,11 @@ import sys
 from collections.abc import Callable
 from typing import cast
 
-from reflexarc.gateway.frames import FrameReader
+import msgspec
+
+from reflexarc.gateway.frames import FrameReader, frame_grown
+from reflexarc.gateway.shortening import Shortening
+from reflexarc.wire.growing import Grown
 
 # A socket buffer that takes a usual body at once: the event loop then writes in one go.
 _SOCKET_BUFFER_BYTES = 1024 * 1024
@@ -38,6 +42,7 @@ class Child:
         self._hidden_variables = hidden_variables
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: _Channel | None = None
+        self._shortening = Shortening()
 
     @property
     def pid(self) -> int | None:
@@ -79,6 +84,11 @@ class Child:
     def write(self, pieces: list[bytes]) -> None:
         if self._channel is not None:
             self._channel.write(pieces)
+
+    def write_grown(self, head: msgspec.Struct, grown: Grown, *more: bytes) -> None:
+        """A head with the body of a request, of which only what is new crosses, and `more`."""
+        if self._channel is not None:
+            self._channel.write(frame_grown(self._shortening, head, grown, *more))
 
     async def drained(self) -> None:
         """Waits until all that was written has left this process, or the connection is gone."""

@@ -1,7 +1,9 @@
 """What the gateway and its System 1 process say to each other, and how it is framed.
 
 A frame is two little-endian 32-bit lengths, a MessagePack head, and a body of raw bytes: request
-and response bodies cross as they are, unparsed on the gateway's side.
+and response bodies cross as they are, unparsed on the gateway's side. Where the first length has
+its highest bit set, a plan stands between lengths and head of how the body is made of one that
+crossed before (`shortening`).
 """
 
 import struct
@@ -9,11 +11,14 @@ from typing import Literal
 
 import msgspec
 
+from reflexarc.gateway.shortening import PLAN, Lengthening, Shortening
 from reflexarc.reflex.decision import Guarantee
 from reflexarc.steps import Effect
 from reflexarc.store.records import Prediction
+from reflexarc.wire.growing import Grown
 
 _LENGTHS = struct.Struct("<II")
+_PLANNED = 1 << 31
 DEFAULT_LOADER = "reflexarc.reflex:Reflex.load"
 
 
@@ -181,11 +186,22 @@ def frame_of(head: msgspec.Struct, *bodies: bytes) -> list[bytes]:
     return [_LENGTHS.pack(len(encoded), sum(map(len, bodies))) + encoded, *bodies]
 
 
+def frame_grown(
+    shortening: Shortening, head: msgspec.Struct, grown: Grown, *more: bytes
+) -> list[bytes]:
+    """A frame whose body is that of a request, of which only what is new crosses, and `more`."""
+    encoded = _encoder.encode(head)
+    plan, rest = shortening.plan(grown)
+    size = len(rest) + sum(map(len, more))
+    return [_LENGTHS.pack(len(encoded) | _PLANNED, size) + plan + encoded, rest, *more]
+
+
 class FrameReader:
     """Feeds on chunks cut anywhere, gives whole frames as (head, body) bytes."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self._lengthening = Lengthening()
 
     def feed(self, chunk: bytes) -> list[tuple[bytes, bytes]]:
         self._buffer += chunk
@@ -194,13 +210,17 @@ class FrameReader:
         view = memoryview(self._buffer)
         while len(self._buffer) - position >= _LENGTHS.size:
             head_length, body_length = _LENGTHS.unpack_from(self._buffer, position)
-            start = position + _LENGTHS.size
-            end = start + head_length + body_length
+            plan_length = PLAN.size if head_length & _PLANNED else 0
+            plan_at = position + _LENGTHS.size
+            start = plan_at + plan_length
+            split = start + (head_length & ~_PLANNED)
+            end = split + body_length
             if end > len(self._buffer):
                 break
-            frames.append(
-                (bytes(view[start : start + head_length]), bytes(view[start + head_length : end]))
-            )
+            body = bytes(view[split:end])
+            if plan_length:
+                body = self._lengthening.body(bytes(view[plan_at:start]), body)
+            frames.append((bytes(view[start:split]), body))
             position = end
         view.release()
         del self._buffer[:position]

@@ -12,6 +12,7 @@ from reflexarc.gateway.frames import Decided
 from reflexarc.gateway.recorder import Recorder
 from reflexarc.gateway.told import Told
 from reflexarc.store.records import Audited, DecidedBy, Judged, Prediction, StepEnded
+from reflexarc.wire.growing import Grown
 
 _MAX_HELD = 4096
 _MAX_HELD_BYTES = 64 * 1024 * 1024
@@ -91,7 +92,7 @@ class Keeper:
             attempts=list(exchange.spent),
         )
         step = _with_decision(step, decided, reason)
-        self._held[number] = _Held(step, request, answer, waits=hold)
+        self._held[number] = _Held(step, request, answer, hold, exchange.grown)
         self._held_bytes += len(request) + len(answer)
         self._release()
 
@@ -122,7 +123,7 @@ class Keeper:
                 return
             del self._held[number]
             self._held_bytes -= len(held.request) + len(held.answer)
-            self._recorder.step(held.step, held.request, held.answer)
+            self._recorder.step(held.step, held.request, held.answer, held.grown)
             if held.predictions is not None:
                 self._recorder.judged(Judged(number, self._gateway, held.predictions))
 
@@ -145,6 +146,7 @@ class _Held(msgspec.Struct):
     request: bytes
     answer: bytes
     waits: bool
+    grown: Grown | None
     predictions: list[Prediction] | None = None
 
 

@@ -15,7 +15,9 @@ import msgspec
 
 from reflexarc.gateway.child import Child
 from reflexarc.gateway.frames import frame_of
+from reflexarc.gateway.shortening import is_long
 from reflexarc.store.records import Audited, Judged, StepEnded, TrailEntry, Written
+from reflexarc.wire.growing import Grown
 
 _log = logging.getLogger("reflexarc.recorder")
 
@@ -142,8 +144,15 @@ class Recorder:
         elif self._unwritten:
             _log.error("%d entries of the audit trail are lost", len(self._unwritten))
 
-    def step(self, ended: StepEnded, request: bytes, answer: bytes) -> None:
-        self._hand_over(ended, request, answer)
+    def step(
+        self, ended: StepEnded, request: bytes, answer: bytes, grown: Grown | None = None
+    ) -> None:
+        """`grown`: the request taken apart, where it could be."""
+        child = self._child
+        if grown is None or not is_long(grown, request) or child is None or self._setup is None:
+            self._hand_over(ended, request, answer)
+        elif self._has_room(child, len(request) + len(answer)):
+            child.write_grown(ended, grown, answer)
 
     def judged(self, judged: Judged) -> None:
         self._hand_over(judged)
@@ -167,11 +176,15 @@ class Recorder:
         child = self._child
         if self._setup is None:
             return
-        size = sum(map(len, bodies))
+        if self._has_room(child, sum(map(len, bodies))) and child is not None:
+            child.write(frame_of(record, *bodies))
+
+    def _has_room(self, child: Child | None, size: int) -> bool:
+        """Whether so much more may wait for the recorder; else it is counted as dropped."""
         if child is None or child.unsent_bytes + size > self._limits.max_waiting_bytes:
             self._drop()
-            return
-        child.write(frame_of(record, *bodies))
+            return False
+        return True
 
     def _drop(self) -> None:
         self.dropped += 1

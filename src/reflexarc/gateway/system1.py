@@ -27,7 +27,9 @@ from reflexarc.gateway.frames import (
     frame,
     from_worker,
 )
+from reflexarc.gateway.shortening import is_long
 from reflexarc.steps.errors import ArtifactError, ReflexarcError
+from reflexarc.wire.growing import Grown
 
 _log = logging.getLogger("reflexarc.system1")
 
@@ -114,9 +116,11 @@ class System1:
         self._forget_waiting()
         await self._end_process()
 
-    def ask(self, request: Decide, body: bytes) -> "asyncio.Future[tuple[Decided, bytes] | None]":
-        """A decision, some time; None where there will be none."""
-        return self._ask(request, body)
+    def ask(
+        self, request: Decide, body: bytes, grown: Grown | None = None
+    ) -> "asyncio.Future[tuple[Decided, bytes] | None]":
+        """A decision, some time; None where there will be none. `grown`: the body taken apart."""
+        return self._ask(request, body, grown)
 
     def ask_native(
         self, request: Native, body: bytes
@@ -134,7 +138,9 @@ class System1:
             return
         child.write(frame(request, body))
 
-    def _ask(self, request: Decide | Native, body: bytes) -> "asyncio.Future[Any]":
+    def _ask(
+        self, request: Decide | Native, body: bytes, grown: Grown | None = None
+    ) -> "asyncio.Future[Any]":
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if isinstance(request, Decide) and request.reflex in self.unusable:
             future.set_result((Decided(request.id, "escalate", "artifact_unusable"), b""))
@@ -156,7 +162,10 @@ class System1:
         self._waiting_bytes += len(body)
         if self._watch is None:
             self._watch_again(self._limits.hang_s)
-        self._child.write(frame(request, body))
+        if grown is not None and is_long(grown, body):
+            self._child.write_grown(request, grown)
+        else:
+            self._child.write(frame(request, body))
         return future
 
     async def _launch(self) -> Child:

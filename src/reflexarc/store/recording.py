@@ -35,7 +35,7 @@ MAX_WAITING_ENTRIES = 50_000
 _RECORD_BYTES = 1024
 """What a record weighs beside its bodies, roughly."""
 _RETENTION_EVERY_S = 3600.0
-_REMEMBERED_BYTES = 32 * 1024 * 1024
+REMEMBERED_BYTES = 32 * 1024 * 1024
 
 _Record = tuple[StepEnded, Read] | Judged | Audited
 
@@ -62,7 +62,7 @@ class Recording:
         self._max_bytes = max_bytes
         self._max_waiting_bytes = max_waiting_bytes
         self._open: _Open | None = None
-        self._memory = Memory(_REMEMBERED_BYTES)
+        self._memory = Memory(REMEMBERED_BYTES)
         self._records: deque[tuple[_Record, int]] = deque()
         self._waiting_bytes = 0
         self._trail: dict[str, TrailEntry] = {}

@@ -40,7 +40,9 @@ class Grown(msgspec.Struct, eq=False):
     (128 bits, no proof against who wants two of one digest). `kinds`: a byte for each item, for
     what a reader finds out of it once; shorter where it has not yet. `listed`: there is a
     conversation, and it is a list, which begins at `list_at`; of a list with more new items than
-    are taken in it is False, and `crowded` True."""
+    are taken in it is False, and `crowded` True. `number` is the body's among those remembered (0:
+    it is not), `after` the number of the one that it goes on from and how many bytes they have in
+    common."""
 
     body: bytes
     members: dict[str, msgspec.Raw]
@@ -52,6 +54,8 @@ class Grown(msgspec.Struct, eq=False):
     listed: bool = True
     crowded: bool = False
     list_at: int = 0
+    number: int = 0
+    after: tuple[int, int] = (0, 0)
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -175,6 +179,8 @@ class Bodies:
         number, before, kept = self._nearest(owner, body, marks)
         grown = take_apart(body, conversation, before, kept)
         if number is not None and before is not None:
+            if grown.kept:
+                grown.after = number, grown.end_of(grown.kept)
             if grown.kept + _NEARLY_ALL >= len(before):
                 self._forget(number)  # what goes on from there is found by this one as well
             else:
@@ -211,6 +217,7 @@ class Bodies:
         # By its first half and its first quarter: the last item may be another next time.
         places = tuple(fitting[-2:])
         self._number += 1
+        grown.number = self._number
         self._known[self._number] = grown, places
         self._bytes += len(grown.body)
         for place in places:
