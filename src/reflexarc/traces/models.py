@@ -15,12 +15,16 @@ _OWNERS = {
     "sambanova": "sambanova",
 }
 
+_SOLD_BY_OTHERS = ("anthropic", "openai")
+
 
 def owner(name: str) -> str:
     """The provider named before a model, as `openai/gpt-6.2` or `openai:gpt-6.2`, in the words of
     the list of prices; "" where none is, or another (the same model costs another sum there)."""
-    before, mark, _ = name.replace(":", "/", 1).partition("/")
-    return _OWNERS.get(before.lower(), "") if mark else ""
+    before, mark, rest = name.replace(":", "/", 1).partition("/")
+    whose = _OWNERS.get(before.lower(), "") if mark else ""
+    # anthropic/bedrock/..., openai/azure/...: that provider's model, another's prices
+    return "" if whose in _SOLD_BY_OTHERS and "/" in rest else whose
 
 
 def provider(name: str) -> str:

@@ -1,5 +1,6 @@
 """The formats of logs that can be read, each a module; the first to recognise a file reads it."""
 
+from reflexarc.traces.formats.inspect_ai import InspectAi
 from reflexarc.traces.formats.session_lines import SessionLines
 from reflexarc.traces.formats.weka import Weka
 from reflexarc.traces.logs import Format
@@ -8,6 +9,7 @@ FORMATS: tuple[Format, ...] = (
     # harnesses: transcripts of command-line agents
     # exports: gateways, tracing, request logs
     # runs: trajectories, evaluations, block traces, sessions
+    InspectAi(),
     Weka(),
     SessionLines(),
 )
