@@ -225,6 +225,7 @@ class Gateway:
             system2.accounting,
             lambda route: self._tested.of(route.upstream),
             Exchanging(system2.converting, Continuing(self._chains), system2.planner),
+            system2.prefixes,
         )
         await self._queued.start(self._asks)
         self._watch.start()

@@ -25,6 +25,7 @@ from reflexarc.gateway.frames import Decide, Decided
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import cost_label, decision_label, escalation_label, own_headers
 from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.prefix_watch import PrefixWatch
 from reflexarc.gateway.shadow import Shadow
 from reflexarc.gateway.system1 import System1
 from reflexarc.gateway.told import Told, told
@@ -68,6 +69,7 @@ class AskDesk:
         accounting: Accounting,
         tested: Callable[[Route], tuple[str, ...]],
         exchanging: Exchanging,
+        prefixes: PrefixWatch,
     ) -> None:
         self._limits = config.limits
         self._forwarder = forwarder
@@ -79,6 +81,7 @@ class AskDesk:
         self._accounting = accounting
         self._tested = tested
         self._exchanging = exchanging
+        self._prefixes = prefixes
         self._bodies = Reading()
         self.comparing = Comparing(system1, keeper, metrics, acting.standings)
         self.auditor = auditor_of(self.comparing.audit_answered)
@@ -112,6 +115,7 @@ class AskDesk:
         finally:
             exchange.ended_s = self._clock_s()
             self._accounting.settle(admission, caller, exchange, route, said.session or "")
+            self._prefixes.ended(exchange)
 
     async def _answered(self, asked: Asked, arrival: Arrival, *, encoded: bool) -> int:
         route, exchange = asked.route, asked.exchange
@@ -136,7 +140,7 @@ class AskDesk:
         exchange = asked.exchange
         if asked.route.record != "none" or self._accounting.charges:
             exchange.copy = self._copy(asked)
-        status = await self._forwarder.forward(exchange, arrival)
+        status = await self._sent(asked, arrival)
         self._keep(asked, status, None, reason)
         return status
 
@@ -164,7 +168,7 @@ class AskDesk:
             exchange.label = shadow.label
         exchange.copy = shadow.copy
         try:
-            status = await self._forwarder.forward(exchange, arrival)
+            status = await self._sent(asked, arrival)
         finally:
             handing.cancel()
         if shadow.decision is None:
@@ -176,6 +180,11 @@ class AskDesk:
         if shadow.may_come:
             self.comparing.show(asked.number, route.path, status, exchange.copy)
         return status
+
+    async def _sent(self, asked: Asked, arrival: Arrival) -> int:
+        """To System 2, its prompt looked at."""
+        self._prefixes.look(asked.door, arrival.headers, asked.told, asked.tenant, asked.exchange)
+        return await self._forwarder.forward(asked.exchange, arrival)
 
     async def _live(self, asked: Asked, arrival: Arrival) -> int:
         route, exchange = asked.route, asked.exchange
@@ -211,7 +220,7 @@ class AskDesk:
             self._count(route, (decided, answer))
             exchange.label = _fixed(decision_label(route.mode, decided))
         exchange.copy = self._copy(asked)
-        status = await self._forwarder.forward(exchange, arrival)
+        status = await self._sent(asked, arrival)
         self._keep(asked, status, decided, reason)
         if decided is not None:
             self.comparing.show(asked.number, route.path, status, exchange.copy, in_doubt=in_doubt)
@@ -262,7 +271,7 @@ class AskDesk:
             route.mode, refused if exchange.forced_refused else decided
         )
         self._acting.acted(route.path, decided, asked.tenant.hex(), exchange.request_id)
-        status = await self._forwarder.forward(exchange, arrival)
+        status = await self._sent(asked, arrival)
         if exchange.forced_refused:
             decided = refused
             self._acting.note("partial_refused", "upstream", {"number": asked.number})

@@ -61,7 +61,8 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `mistral` for an upstream that takes ids of calls of nine letters and digits alone.
     `partial`: whether System 2 may be told which tool to call where only free text is missing.
     `warm_connections`: opened to the upstream before the first request. `price` is System 2's,
-    for what steps cost.
+    for what steps cost. `cache_s`: how long a prompt stays in its cache that is not asked with
+    again; what a request itself says of that goes before.
 
     With `upstream = "models"`: `models` are those that may be asked for (none named: all), `tier`
     is where a step belongs that says nothing of it, and what is `local_only` never leaves for a
@@ -86,6 +87,7 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effects: dict[str, Effect] = {}
     warm_connections: int = 0
     price: Price | None = None
+    cache_s: float = 300.0
     models: tuple[str, ...] = ()
     tier: Tier | None = None
     local_only: bool = False

@@ -26,6 +26,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "start_s": (0.001, _WEEK_S),
     "max_waiting": (1, 1_000_000),
     "max_waiting_bytes": (1, 64 * _GIB),
+    "cache_s": (0.001, _WEEK_S),
     "canary": (0, 1),
     "audit": (0, 1),
     "warm_connections": (0, 1000),

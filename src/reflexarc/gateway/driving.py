@@ -14,6 +14,7 @@ from reflexarc.gateway.copying import Copy
 from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.planning import Plan
+from reflexarc.gateway.prefix_watch import PrefixWatch
 from reflexarc.gateway.preparing import Asking, Preparing
 from reflexarc.gateway.repairing import repaired_content
 from reflexarc.gateway.telling import Teller
@@ -43,6 +44,7 @@ class Driver:
         total_s: float,
         on_finished: Callable[[Exchange, Attempt], None],
         ping_s: float,
+        prefixes: PrefixWatch,
     ) -> None:
         """`on_finished` hears of each attempt once it is over, whatever way."""
         self.transport = transport
@@ -55,6 +57,7 @@ class Driver:
         self.total_s = total_s
         self.on_finished = on_finished
         self.ping_s = ping_s
+        self.prefixes = prefixes
 
     async def drive(self, exchange: Exchange, plan: Plan, send: Send, watch: ClientWatch) -> int:
         """Answers, and returns the HTTP status the client saw."""
@@ -110,7 +113,9 @@ class _Drive:
         self.exchange = exchange
         self.plan = plan
         self.asking = asking
-        self.teller = Teller(exchange, plan, send, driver.clock_s, driver.metrics, driver.ping_s)
+        self.teller = Teller(
+            exchange, plan, send, driver.clock_s, driver.metrics, driver.ping_s, driver.prefixes
+        )
         self.tasks: dict[asyncio.Task[Content | Refused], Attempt] = {}
         self.tried: list[str] = []
         self.again: set[str] = set()

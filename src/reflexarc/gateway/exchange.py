@@ -8,6 +8,7 @@ import yarl
 from reflexarc.gateway.attempting import Attempt
 from reflexarc.gateway.copying import Copy
 from reflexarc.gateway.planning import Plan
+from reflexarc.gateway.prefix import Prefix
 from reflexarc.gateway.preparing import Asking
 from reflexarc.store.records import AttemptMade
 from reflexarc.wire.converting import Conversion
@@ -26,7 +27,8 @@ class Exchange(msgspec.Struct):
     `attempts` are those made, `spent` what those cost
     that are over, and what is said here of the upstream is of the one that counts.
     `number` is the request's in this process; `ended_s` is when its answer was through. `grown`
-    is `body` taken apart, where it could be."""
+    is `body` taken apart, where it could be. `prompt` is what is asked in its place, as its client
+    could have asked, where the gateway `repaired` it; `prefix` is what became of that."""
 
     route: str
     method: str
@@ -53,6 +55,9 @@ class Exchange(msgspec.Struct):
     number: int = 0
     ended_s: float = 0.0
     grown: Grown | None = None
+    prompt: bytes | None = None
+    repaired: tuple[str, ...] = ()
+    prefix: Prefix | None = None
 
     @property
     def members(self) -> Mapping[str, msgspec.Raw]:

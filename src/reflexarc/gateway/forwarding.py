@@ -16,6 +16,7 @@ from reflexarc.gateway.driving import Driver
 from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.labels import own_headers
 from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.prefix_watch import PrefixWatch
 from reflexarc.steps.errors import UpstreamError
 from reflexarc.upstream import Answer, Transport, never_sent
 from reflexarc.wire.converting import Conversion
@@ -39,9 +40,11 @@ class Forwarder:
         metrics: Metrics,
         clock_s: Callable[[], float],
         driver: Driver | None = None,
+        prefixes: PrefixWatch | None = None,
     ) -> None:
         """`driver` answers exchanges that have a plan."""
         self._driver = driver
+        self._prefixes = prefixes
         self._transport = transport
         self._metrics = metrics
         self._clock_s = clock_s
@@ -140,7 +143,7 @@ class Forwarder:
         return status
 
     def _headers(self, exchange: Exchange, answer: Answer, sent_s: float, head_s: float) -> Headers:
-        return answer_headers(
+        headers = answer_headers(
             answer.headers,
             answer.status,
             exchange.client,
@@ -150,6 +153,9 @@ class Forwarder:
             (head_s - sent_s) * 1e3,
             converted=exchange.conversion is not None,
         )
+        if self._prefixes is not None:
+            headers += self._prefixes.header(exchange)
+        return headers
 
     async def _answer_error(self, exchange: Exchange, error: UpstreamError, send: Send) -> int:
         status, body = error_face(error, exchange.client, exchange.request_id)

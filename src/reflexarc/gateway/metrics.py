@@ -130,6 +130,30 @@ class Metrics:
             buckets=_UPSTREAM_BUCKETS_S,
             registry=self._registry,
         )
+        self._prefix_breaks = Counter(
+            "reflexarc_prefix_breaks",
+            "Prompts that stopped being what was sent before them, by cause.",
+            ("route", "cause"),
+            registry=self._registry,
+        )
+        self._prefix_lost = Counter(
+            "reflexarc_prefix_lost_tokens",
+            "Tokens that were sent before and had to be read again, by cause.",
+            ("route", "cause"),
+            registry=self._registry,
+        )
+        self._prefix_lost_usd = Counter(
+            "reflexarc_prefix_lost_usd",
+            "Dollars that those cost more than from a cache, where prices are known.",
+            ("route", "cause"),
+            registry=self._registry,
+        )
+        self._prefix_kept = Counter(
+            "reflexarc_prefix_kept_tokens",
+            "Tokens that prompts began with as the ones before them.",
+            ("route",),
+            registry=self._registry,
+        )
         self._decide_s = Histogram(
             "reflexarc_decide_seconds",
             "System 1's own time for one decision.",
@@ -217,6 +241,16 @@ class Metrics:
             tokens: int = getattr(made.usage, kind)
             if tokens:
                 self._tokens.labels(deployment, kind).inc(tokens)
+
+    def prefix(
+        self, route: str, cause: str | None, kept_tokens: int, lost_tokens: int, micro_usd: int
+    ) -> None:
+        """Of one prompt. `cause`: of its break, None without one."""
+        self._prefix_kept.labels(route).inc(kept_tokens)
+        if cause is not None:
+            self._prefix_breaks.labels(route, cause).inc()
+            self._prefix_lost.labels(route, cause).inc(lost_tokens)
+            self._prefix_lost_usd.labels(route, cause).inc(micro_usd / 1e6)
 
     def client_gone(self, route: str) -> None:
         self._clients_gone.labels(route).inc()

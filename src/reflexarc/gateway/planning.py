@@ -127,17 +127,22 @@ def _service_tier(members: Mapping[str, msgspec.Raw]) -> str:
     return asked if isinstance(asked, str) else ""
 
 
-def _session(
-    headers: Headers, members: Mapping[str, msgspec.Raw], opening: tuple[bytes, ...]
-) -> str:
-    """What a client names its conversation, else what the conversation begins with."""
+def named_session(headers: Headers, members: Mapping[str, msgspec.Raw]) -> str:
+    """What a client names its conversation; nothing where it does not."""
     for name in _SESSION_HEADERS:
         given = header(headers, name)
         if given and len(given) <= _MAX_NAME_BYTES:
             return given.decode("latin-1")
     named = _value(members, "prompt_cache_key")
-    if isinstance(named, str) and named:
-        return named[:_MAX_NAME_BYTES]
+    return named[:_MAX_NAME_BYTES] if isinstance(named, str) else ""
+
+
+def _session(
+    headers: Headers, members: Mapping[str, msgspec.Raw], opening: tuple[bytes, ...]
+) -> str:
+    """What a client names its conversation, else what the conversation begins with."""
+    if named := named_session(headers, members):
+        return named
     digest = hashlib.blake2b(digest_size=12)
     for piece in opening:
         digest.update(piece)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from reflexarc.accounts.prices import Price, Prices
 from reflexarc.gateway.config import GatewayConfig, Route
@@ -103,6 +104,15 @@ class Pool:
         if listed is None and deployment.local:
             return FREE
         return listed
+
+    def listed(self, base: str, model: str) -> Price | None:
+        """What a model is listed to cost where a route with one upstream goes: at a provider that
+        is always there."""
+        host = urlsplit(base).hostname
+        for kind in KINDS.values():
+            if kind.url and not kind.local and urlsplit(kind.url).hostname == host:
+                return self._prices.of(kind.charged_as, model)
+        return None
 
     def models(self, route: Route) -> Iterator[Model]:
         """What clients of a route may ask for."""

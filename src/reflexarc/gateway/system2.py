@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from reflexarc.accounts.prices import Prices
+from reflexarc.context.lines import Lines
 from reflexarc.gateway.accounting import Accounting, open_desk
 from reflexarc.gateway.charging import Charging
 from reflexarc.gateway.choosing import Chooser
@@ -22,6 +23,7 @@ from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.planning import Planner
 from reflexarc.gateway.pool import Pool
+from reflexarc.gateway.prefix_watch import PrefixWatch
 from reflexarc.gateway.preparing import Preparing
 from reflexarc.gateway.state import State
 from reflexarc.gateway.warming import warm_up
@@ -61,6 +63,13 @@ class System2:
         self.ratios = _ratios(state) if before is None else before.ratios
         affinity = None if before is None else before.chooser.affinity
         self.chooser = Chooser(self.fleet, self.pool.price, self.ratios, affinity)
+        self.prefixes = PrefixWatch(
+            Lines() if before is None else before.prefixes.lines,
+            self.chooser,
+            lambda route, model: self.pool.listed(route.upstream, model),
+            metrics,
+            clock_s,
+        )
         self._desk = open_desk(state, config, clock_s)
         self.accounting = Accounting(
             config.accounts, self._desk, self.chooser, name, state.secret, time.time
@@ -86,8 +95,10 @@ class System2:
             self._config.timeouts.total_s,
             Charging(self.chooser, self._metrics).finished,
             PING_S,
+            self.prefixes,
         )
-        return transport, driver, Forwarder(transport, self._metrics, self._clock_s, driver)
+        forwarder = Forwarder(transport, self._metrics, self._clock_s, driver, self.prefixes)
+        return transport, driver, forwarder
 
     async def close(self) -> None:
         if self._transport is not None:

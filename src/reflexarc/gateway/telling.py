@@ -11,6 +11,7 @@ from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.labels import own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.planning import Plan
+from reflexarc.gateway.prefix_watch import PrefixWatch
 from reflexarc.gateway.replying import ClientReply
 from reflexarc.steps.errors import MalformedError, UpstreamError
 from reflexarc.wire.dialects import dialect
@@ -35,11 +36,13 @@ class Teller:
         clock_s: Callable[[], float],
         metrics: Metrics,
         ping_s: float,
+        prefixes: PrefixWatch,
     ) -> None:
         self._exchange = exchange
         self._plan = plan
         self._clock_s = clock_s
         self._metrics = metrics
+        self._prefixes = prefixes
         self.final = False
         """Whether the client should not try again for another reason than that others failed."""
         self._reply = ClientReply(
@@ -166,6 +169,7 @@ class Teller:
                 headers.append((HEADER, said.encode("ascii")))
         name = attempt.watched.deployment.name.encode("ascii", "replace")
         headers.append((b"x-reflexarc-upstream", name))
+        headers += self._prefixes.header(exchange, attempt.watched)
         return [*headers, *self._driven()]
 
     def _own_headers(self) -> Headers:
