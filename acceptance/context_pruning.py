@@ -42,7 +42,11 @@ def measure(lines: Lines) -> None:
     if not (DATA / "requests").is_dir() or not (DATA / "sessions").is_dir():
         lines.skip("pruning: ../shared/data has no requests and sessions")
         return
-    sets = _sets()
+    with lines.within("4"):
+        _measured(lines, _sets())
+
+
+def _measured(lines: Lines, sets: Sequence[_Set]) -> None:
     prices = Prices.load()
     for number, (provider, model) in enumerate(PRICED, 1):
         price = prices.of(provider, model)
