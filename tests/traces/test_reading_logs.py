@@ -74,5 +74,5 @@ def test_requests_without_times_stay_in_the_order_in_which_they_stand(tmp_path: 
 
 
 def test_a_path_that_there_is_not_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="absent.jsonl: there is no such file or folder"):
+    with pytest.raises(InputError, match=r"absent\.jsonl: there is no such file or folder"):
         read_logs([tmp_path / "absent.jsonl"], [Lines("one")])

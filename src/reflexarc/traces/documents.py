@@ -59,6 +59,16 @@ def documents(
             report.at_least = True
 
 
+def values(path: Path, report: FileReport, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> Iterator[Any]:
+    """The values of one file, copies too. Raises nothing: what cannot be read, its report says."""
+    try:
+        for _, value in _values(path, report, max_bytes):
+            yield value
+    except InputError as error:
+        report.notes.append(str(error))
+        report.at_least = True
+
+
 def _values(path: Path, report: FileReport, max_bytes: int) -> Iterator[tuple[bytes, Any]]:
     """Lines where the first line is a value, else the one value that the file is."""
     bad: list[str] = []

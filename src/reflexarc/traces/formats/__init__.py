@@ -1,5 +1,7 @@
 """The formats of logs that can be read, each a module; the first to recognise a file reads it."""
 
+from reflexarc.traces.formats.claude_code import ClaudeCode
+from reflexarc.traces.formats.codex import Codex
 from reflexarc.traces.formats.inspect_ai import InspectAi
 from reflexarc.traces.formats.session_lines import SessionLines
 from reflexarc.traces.formats.weka import Weka
@@ -7,6 +9,8 @@ from reflexarc.traces.logs import Format
 
 FORMATS: tuple[Format, ...] = (
     # harnesses: transcripts of command-line agents
+    ClaudeCode(),
+    Codex(),
     # exports: gateways, tracing, request logs
     # runs: trajectories, evaluations, block traces, sessions
     InspectAi(),
