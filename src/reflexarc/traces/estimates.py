@@ -1,7 +1,7 @@
 """Tokens of text that a log holds without a count: by rule of thumb, and said to be so."""
 
 from reflexarc.steps.prompt import Prompt
-from reflexarc.traces.requests import Figure, estimated
+from reflexarc.traces.requests import ABSENT, Figure, estimated
 
 BYTES_PER_TOKEN = 4
 """The usual rule of thumb for English text, code and JSON with common tokenizers."""
@@ -39,3 +39,15 @@ def shares(total: float, weights: list[int]) -> list[float]:
         found.append(upto - taken)
         taken = upto
     return found
+
+
+def cost_shares(cost_usd: float | None, weights: list[int]) -> list[Figure]:
+    """A run's cost split over its requests in proportion to weights, evenly where all are nothing.
+    Absent for each where the run's is."""
+    if cost_usd is None:
+        return [ABSENT] * len(weights)
+    whole = sum(weights)
+    return [
+        estimated(cost_usd * weight / whole if whole else cost_usd / len(weights))
+        for weight in weights
+    ]

@@ -3,7 +3,10 @@
 from reflexarc.traces.formats.claude_code import ClaudeCode
 from reflexarc.traces.formats.codex import Codex
 from reflexarc.traces.formats.inspect_ai import InspectAi
+from reflexarc.traces.formats.mini_swe_agent import MiniSweAgent
+from reflexarc.traces.formats.pydantic_ai import PydanticAi
 from reflexarc.traces.formats.session_lines import SessionLines
+from reflexarc.traces.formats.swe_agent import SweAgent
 from reflexarc.traces.formats.weka import Weka
 from reflexarc.traces.logs import Format
 
@@ -14,6 +17,9 @@ FORMATS: tuple[Format, ...] = (
     # exports: gateways, tracing, request logs
     # runs: trajectories, evaluations, block traces, sessions
     InspectAi(),
+    SweAgent(),
+    MiniSweAgent(),
+    PydanticAi(),
     Weka(),
     SessionLines(),
 )
