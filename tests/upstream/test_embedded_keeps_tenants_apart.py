@@ -84,12 +84,13 @@ class Room:
         self.pins = Pins(1, lambda: 0.0)
         self.keeping = Keeping(cast(Llama, self.llama), self.pins, saved, OPTIONS, lambda: 100.0)
 
-    async def comes(self, who: Owner, tokens: int = 20) -> list[str]:
+    async def comes(self, who: Owner, tokens: int = 20, prompt: str = "") -> list[str]:
         """What was asked of llama.cpp before the request could be."""
         self.llama.asked.clear()
-        async with self.pins.taken(who, f"prompt of {who.name}") as pin:
-            await self.keeping.move_in(pin)
-            pin.changed, pin.tokens, pin.prompt = True, tokens, f"prompt of {who.name}"
+        prompt = prompt or f"prompt of {who.name}"
+        async with self.pins.taken(who, prompt) as pin:
+            await self.keeping.move_in(pin, prompt)
+            pin.changed, pin.tokens, pin.prompt = True, tokens, prompt
         return list(self.llama.asked)
 
 
@@ -157,6 +158,36 @@ async def test_who_leaves_during_a_move_leaves_a_whole_one(saved: Saved) -> None
     assert not room.pins.all[0].at_work
 
 
+async def test_a_new_session_goes_on_from_a_saved_one_that_begins_alike(saved: Saved) -> None:
+    room = Room(saved)
+    shop, bank = "you keep a shop " * 40, "you keep a bank " * 40
+    await room.comes(owner("a", "1"), prompt=f"{shop}one")
+    await room.comes(owner("a", "2"), prompt=f"{bank}two")
+    assert await room.comes(owner("a", "3"), prompt=f"{shop}three") == ["save 0", "restore 0"]
+    # What is in the slot is as good as what is on disk.
+    assert await room.comes(owner("a", "4"), prompt=f"{shop}four") == ["save 0"]
+    # Its own state goes before all others.
+    assert await room.comes(owner("a", "2"), prompt=f"{bank}two, on") == ["save 0", "restore 0"]
+
+
+async def test_no_session_goes_on_from_what_another_tenant_saved(saved: Saved) -> None:
+    room = Room(saved)
+    await room.comes(owner("a", "1"), prompt="you keep a shop " * 40)
+    await room.comes(owner("b", "1"), prompt="other words")
+    asked = await room.comes(owner("b", "2"), prompt="you keep a shop " * 40 + "two")
+    assert asked == ["save 0"]
+
+
+async def test_a_beginning_whose_state_is_gone_is_not_loaded(saved: Saved) -> None:
+    room = Room(saved)
+    await room.comes(owner("a", "1"), prompt="you keep a shop " * 40)
+    await room.comes(owner("a", "2"), prompt="other words")
+    for path in saved.directory.glob("*.json"):
+        path.unlink()
+    asked = await room.comes(owner("a", "3"), prompt="you keep a shop " * 40 + "three")
+    assert asked == ["save 0"]
+
+
 async def test_at_the_end_what_has_changed_is_saved_once(saved: Saved) -> None:
     room = Room(saved)
     await room.comes(owner("a", "1"))
@@ -171,7 +202,7 @@ async def test_without_a_directory_nothing_is_saved_and_tenants_stay_apart(tmp_p
     keeping = Keeping(cast(Llama, llama), pins, None, OPTIONS, lambda: 0.0)
     for who in (owner("a", "1"), owner("b", "1")):
         async with pins.taken(who, "p") as pin:
-            await keeping.move_in(pin)
+            await keeping.move_in(pin, "p")
             pin.changed = True
     assert llama.asked == ["erase 0"]
 

@@ -9,7 +9,7 @@ is expected. Where nothing is held yet, the opening itself draws a deployment, b
 
 import math
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 import xxhash
@@ -22,6 +22,7 @@ AGES_S = (60.0, 300.0, 3_600.0)
 """What is held is found or not by how long ago it was read: bounds of the classes of age."""
 MAX_OPENING = 8
 """Pieces up to an opening that are remembered each: the last ones."""
+_FURTHER = 32
 _FADES = 0.9
 _STEPS = 4
 
@@ -118,6 +119,9 @@ class _Trust:
         return 1.0
 
 
+_NOTHING: dict[str, _Read] = {}
+
+
 class Affinity:
     """Nothing is shared between tenants. Deployments by name. `now_s` is a monotonic clock's."""
 
@@ -135,21 +139,28 @@ class Affinity:
     ) -> dict[str, Held]:
         """What each of these deployments holds of a prompt; left out is who holds nothing."""
         found: dict[str, Held] = {}
-        for at in range(len(prefix) - 1, -1, -1):
-            known = self._held.get((tenant, prefix.digest(at)))
-            if known is None:
-                continue
-            for name, read in known.items():
+        whole = max(1, prefix.end(len(prefix) - 1)) if len(prefix) else 1
+        for at in self._places(tenant, prefix):
+            for name, read in self._held.get((tenant, prefix.digest(at)), _NOTHING).items():
                 if name in found or name not in names:
                     continue
                 if read.at_s < self._emptied_s.get(name, -math.inf):
                     continue
-                share = prefix.end(at) / max(1, prefix.end(len(prefix) - 1))
                 age_s = max(0.0, now_s - read.at_s)
-                found[name] = Held(share, read.tokens, age_s, read.whole)
+                found[name] = Held(prefix.end(at) / whole, read.tokens, age_s, read.whole)
             if len(found) == len(names):
                 break
         return found
+
+    def _places(self, tenant: str, prefix: Prefix) -> Iterator[int]:
+        """From the end back to where anything is known, some further, and how it begins: what
+        others read of a long session is near its end or at its beginning."""
+        at = len(prefix) - 1
+        while at >= 0 and (tenant, prefix.digest(at)) not in self._held:
+            at -= 1
+        near = max(-1, at - _FURTHER)
+        yield from range(at, near, -1)
+        yield from range(min(near, prefix.opening), -1, -1)
 
     def expected(self, tenant: str, name: str, held: Held | None) -> int:
         """Tokens to be found cached: of what is held as much as was found of the like before; none

@@ -118,7 +118,7 @@ class Engine:
         owner: Owner,
     ) -> AsyncGenerator[Piece]:
         async with self._pins.taken(owner, prompt) as pin:
-            await self._keeping.move_in(pin)
+            await self._keeping.move_in(pin, prompt)
             # Until its end is told it may hold any part of this.
             pin.changed, pin.tokens, pin.prompt = True, None, prompt
             pieces = self._llama.write(pin.slot, prompt + opening, limit, sampling, stop, schema)

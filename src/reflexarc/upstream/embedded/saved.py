@@ -135,6 +135,10 @@ class Saved:
     def drop(self, draft: str) -> None:
         (self.directory / draft).unlink(missing_ok=True)
 
+    def has(self, name: str) -> bool:
+        """Whether a state of that name is there; whether it fits is seen when it is read."""
+        return (self.directory / f"{name}{_MANIFEST}").exists()
+
     def begin(self, name: str) -> Manifest | None:
         """The state of that name, about to be read; `end` says how that went. None where there is
         none that fits: what does not is removed."""
