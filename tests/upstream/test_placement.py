@@ -104,12 +104,12 @@ def test_equals_are_drawn_but_for_those_that_have_more_than_their_share() -> Non
 
     found = firsts()
     assert all(found[name] / 2_000 == pytest.approx(1 / 3, abs=0.04) for name in "abc")
-    standings["c"].load = 8
-    standings["a"].load = standings["b"].load = 4
+    standings["c"].load = 10
+    standings["a"].load = standings["b"].load = 5
     found = firsts()
     assert found["c"] == 0
     assert found["b"] / 2_000 == pytest.approx(0.5, abs=0.04)
-    standings["c"].weight = 4  # of so many slots eight are its share
+    standings["c"].weight = 4  # of so many slots ten are its share
     assert firsts()["c"] > 500
 
 

@@ -4,7 +4,8 @@ beginning, unless it has too much to do. Pure.
 Equals are replicas of one deployment, or whatever costs the same with nothing cached. Requests that
 nobody holds anything of are spread by score, with bounded loads (Mirrokni, Thorup, Zadimoghaddam,
 2018): none takes more than a quarter over its share. Who holds a beginning may take more than that
-before a session leaves it: what it leaves behind is read again elsewhere.
+before a session leaves it: what it leaves behind is read again elsewhere. A handful of requests is
+no load: gateways that each see their own alone would disagree over it.
 """
 
 import math
@@ -14,9 +15,11 @@ import msgspec
 
 OVER_SHARE = 1.25
 """So many times its share of the load a deployment takes of what it does not hold."""
-OVER_OTHERS, AND_MORE = 2.0, 4.0
+OVER_OTHERS = 2.0
 """A session leaves the deployment that holds it where that has over so many times the load of the
-least loaded equal, and over so many requests more than that."""
+least loaded equal."""
+AND_MORE = 4.0
+"""Either only where it has over so many requests more than the least loaded."""
 
 
 class Sharer(msgspec.Struct, frozen=True):
@@ -67,14 +70,23 @@ def _ranked(sharers: Sequence[Sharer], places: Sequence[int]) -> list[tuple[int,
     def key(at: int) -> tuple[bool, float, bool, float, int]:
         one = sharers[at]
         bound = math.ceil(OVER_SHARE * (load + 1) * max(one.weight, 0.0) / weight) if weight else 0
-        return (_leaves(one, least), -one.held, one.load + 1 > bound, -one.score, one.order)
+        over = one.load + 1 > bound and _has_more(one, least)
+        return (_leaves(one, least), -one.held, over, -one.score, one.order)
 
     return [(at, _leaves(sharers[at], least)) for at in sorted(places, key=key)]
 
 
 def _leaves(one: Sharer, least: float) -> bool:
-    others = least * max(one.weight, 0.0)
-    return one.load > OVER_OTHERS * others and one.load > others + AND_MORE
+    return one.load > OVER_OTHERS * _least(one, least) and _has_more(one, least)
+
+
+def _has_more(one: Sharer, least: float) -> bool:
+    return one.load > _least(one, least) + AND_MORE
+
+
+def _least(one: Sharer, least: float) -> float:
+    """What the least loaded has at work, were it as large as this one."""
+    return least * max(one.weight, 0.0)
 
 
 def _filled(one: Sharer) -> float:
