@@ -148,4 +148,3 @@ def _split(name: str, talks: list[Talk], gaps: list[float] | None = None, many: 
 
 def _to_fit(name: str) -> bool:
     return xxhash.xxh3_64_intdigest(name.encode()) % 2 == 0
-
