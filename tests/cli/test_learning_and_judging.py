@@ -222,7 +222,7 @@ def test_try_gives_energy_a_task_for_a_service_of_known_power_alone(
     assert forecast["before"]["joules"] > forecast["after"]["joules"] > 0
     code, told, _ = run("try", shop, "--max-error", "0.1")
     assert code == 0
-    assert "energy" not in told
+    assert "System 2's energy" not in told
 
 
 def test_try_refuses_a_service_that_is_not_there_before_any_work(run: Run) -> None:

@@ -54,6 +54,21 @@ def test_a_last_message_sent_otherwise_goes_on_from_the_prompt_before_it() -> No
     assert _hows(*turns)[2][0] == "returned"
 
 
+def test_a_message_left_out_of_the_middle_is_a_break_although_a_turn_ended_there() -> None:
+    said = [f"message {number} " * 30 for number in range(8)]
+    turns = [sent(text(*said[:length])) for length in (2, 4, 6, 8)]
+    cut = sent(text(*said[:4], *said[5:], "and more"))
+    found = lineage([*turns, cut], [False] * 5)[-1]
+    assert (found.how, found.before) == ("broken", 3)
+
+
+def test_turns_taken_back_are_no_break() -> None:
+    said = [f"message {number} " * 30 for number in range(8)]
+    turns = [sent(text(*said[:length])) for length in (2, 4, 6, 8)]
+    again = sent(text(*said[:4], "something else this time " * 40))
+    assert lineage([*turns, again], [False] * 5)[-1].how == "returned"
+
+
 def test_agents_go_on_from_their_own_prompts() -> None:
     turns = (
         sent(blocks(1, 2, 3)), sent(blocks(1, 7, 7, 7, 7), thread="sub"), sent(blocks(1, 2, 3, 4)),

@@ -13,6 +13,7 @@ from reflexarc.bench.waste_cost import Costs, anew_usd
 from reflexarc.bench.waste_prompts import Known, context_tokens
 from reflexarc.bench.waste_time import Rates
 from reflexarc.context.breaks import Break, compare
+from reflexarc.context.lineage import SHRUNK
 from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.requests import Kind, RecordedRequest
 
@@ -25,7 +26,6 @@ BLOCK_TOKENS = 128
 MIN_CACHED_TOKENS = 1024
 """Providers cache no shorter prompts."""
 USUAL_TTL_S, LONG_TTL_S = 300.0, 3600.0
-_SHRUNK = 0.8
 
 
 class BreakFound(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ def _by_blocks(before: RecordedRequest, request: RecordedRequest, one: Known) ->
     if before.model != request.model:
         return "model", f"another model, {request.model} after {before.model}"
     tokens, sent = context_tokens(request).value or 0.0, context_tokens(before).value or 0.0
-    if tokens < _SHRUNK * sent:
+    if tokens < SHRUNK * sent:
         return (
             "history_truncated",
             f"{place}, and shorter: {round(tokens):,} after {round(sent):,} tokens",

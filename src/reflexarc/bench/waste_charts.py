@@ -1,4 +1,4 @@
-"""Small charts of a report as inline SVG: no script, nothing from outside, colours from the page."""
+"""Small charts of a report as inline SVG: no script, nothing from outside."""
 
 from collections.abc import Sequence
 from html import escape

@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime
 
 from reflexarc.accounts import Price, Prices
+from reflexarc.traces.models import bare, owner, provider
 from reflexarc.traces.requests import ABSENT, Figure, RecordedRequest, derived, estimated
 from reflexarc.wire.usage import Usage
 
@@ -12,7 +13,6 @@ MAKERS = (("claude-", "anthropic"), ("gpt-", "openai"), ("o1", "openai"), ("o3",
 
 NO_MODEL = "an unnamed model"
 _YEAR_2000_S = 946_684_800
-_SAME = {"google": "gemini"}
 
 
 class Costs:
@@ -27,11 +27,11 @@ class Costs:
 
     def price(self, request: RecordedRequest) -> Price | None:
         """Of the day on which it was sent; today's where times are relative or unknown."""
-        provider, model = maker(request)
+        made_by, model = maker(request)
         day = _day(request)
-        key = (provider, model, request.service_tier, day)
+        key = (made_by, model, request.service_tier, day)
         if key not in self._known:
-            self._known[key] = self._prices.of(provider, model, request.service_tier, on=day)
+            self._known[key] = self._prices.of(made_by, model, request.service_tier, on=day)
         return self._known[key]
 
     def of(self, request: RecordedRequest) -> Figure:
@@ -68,25 +68,23 @@ class Costs:
 
 def maker(request: RecordedRequest) -> tuple[str, str]:
     """Provider and model as prices name them."""
-    provider, model = request.provider.lower(), request.model
-    if not provider and "/" in model:
-        provider, model = model.split("/", 1)
-        provider = provider.lower()
-    if not provider:
-        name = model.lower().removeprefix("models/")
-        provider = next((of for begins, of in MAKERS if name.startswith(begins)), "")
-    return _SAME.get(provider, provider), model
+    model = bare(request.model)
+    if request.provider:
+        return provider(request.provider) or request.provider.lower(), model
+    name = model.lower().removeprefix("models/")
+    made_by = next((of for begins, of in MAKERS if name.startswith(begins)), "")
+    return owner(request.model) or made_by, model
 
 
 def anew_usd(price: Price, tokens: float, prompt_tokens: float) -> float:
     """What so many tokens of a prompt cost more for being read anew instead of from a cache."""
     at = _at(price, prompt_tokens)
-    return float((at.input - at.of_read) * int(tokens)) / 1e6
+    return float((at.input - at.of_read) * round(tokens)) / 1e6
 
 
 def again_usd(price: Price, tokens: float) -> float:
     """What reading a prompt of so many tokens from a cache costs."""
-    return float(_at(price, tokens).of_read * int(tokens)) / 1e6
+    return float(_at(price, tokens).of_read * round(tokens)) / 1e6
 
 
 def _at(price: Price, prompt_tokens: float) -> Price:

@@ -14,7 +14,8 @@ ABSENT = "not in this log"
 _ROWS = 100
 
 _STYLE = """
-:root{color-scheme:light dark;--ink:#1d2330;--soft:#5b6472;--paper:#fff;--line:#d9dee6;--bar:#3b6fd4}
+:root{color-scheme:light dark;
+--ink:#1d2330;--soft:#5b6472;--paper:#fff;--line:#d9dee6;--bar:#3b6fd4}
 @media (prefers-color-scheme:dark){
 :root{--ink:#e6e9ef;--soft:#a0a8b5;--paper:#14171d;--line:#333a46;--bar:#7aa2f7}}
 body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);

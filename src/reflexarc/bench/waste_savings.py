@@ -17,6 +17,7 @@ from reflexarc.traces.requests import Kind, RecordedRequest
 
 _PROVIDERS_SIDE = ("expired", "deployment")
 _MEANT = ("history_truncated", "model")
+_CUT = "a history is cut rarely and much at a time, or not at all"
 _NO_TEXT = "where the text is not in the log, no new conversation was begun under the same session"
 _PING_EVERY = 0.9  # of the time to live, so that none comes too late
 
@@ -79,11 +80,7 @@ def _stable_prefixes(
     if not any(one.sent for one in found) and not _says_cached(requests):
         because = "neither prompts nor cached tokens are in this log"
         return Saving(way=way, tokens=None, seconds=None, usd=None, kind="absent", because=because)
-    rows = [
-        one
-        for one in broken
-        if one.source != "counts" and one.cause not in (*_PROVIDERS_SIDE, *_MEANT)
-    ]
+    rows = [one for one in broken if _is_clients(one)]
     if not rows:
         return _nothing(way, "no prompt stopped being what was sent before it by a client's doing")
     return Saving(
@@ -96,9 +93,18 @@ def _stable_prefixes(
         assumptions=(
             "what breaks a prefix can stand behind it, or be left as it was",
             "a cache holds every prompt until the next of its conversation",
+            *([_CUT] if any(one.cause == "history_truncated" for one in rows) else []),
             *([_NO_TEXT] if any(one.source == "blocks" for one in rows) else []),
         ),
     )
+
+
+def _is_clients(one: BreakFound) -> bool:
+    """By a client's doing. A history that was cut counts where the log shows that what stands
+    behind the cut was sent once more; by blocks it does not."""
+    if one.source == "counts" or one.cause in (*_PROVIDERS_SIDE, "model"):
+        return False
+    return one.cause != "history_truncated" or one.source == "text"
 
 
 def _keep_warm(

@@ -18,6 +18,8 @@ MANY_TURNS = 5
 """Fewer turns of a session say nothing about how it works."""
 NEARLY_ALL = 0.9
 _DELETED_BY = {"claude-code": "Claude Code", "codex": "Codex"}
+REBUILT = "sessions"
+"""The format whose prompts are put together from messages, so that they only grow."""
 _NAMED = 5
 
 
@@ -104,8 +106,8 @@ def of_concentration(below_half: int, turns: int, share_of_recomputed: float) ->
         return ["No turn reuses less than half of its prompt."]
     return [
         f"{percent(below_half / turns)} of turns ({below_half:,} of {turns:,}) reuse less than "
-        f"half of their prompt; they cause {percent(share_of_recomputed)} of the tokens that are "
-        "read anew."
+        f"half of their prompt; they cause {percent(share_of_recomputed)} of the tokens that were "
+        "not in the previous turn's."
     ]
 
 
@@ -189,12 +191,18 @@ def of_limits(
         said.append(f"Something in {counted(broken, 'file')} was unreadable: totals are at least.")
     unknown = sum(not one.format for one in rows)
     if unknown:
-        said.append(f"{counted(unknown, 'file')} are logs of no known format and were passed over.")
+        verb = "is a log" if unknown == 1 else "are logs"
+        said.append(f"{counted(unknown, 'file')} {verb} of no known format, and passed over.")
     deletes = {_DELETED_BY[one.format] for one in rows if one.format in _DELETED_BY}
     if deletes:
         said.append(
             f"{' and '.join(sorted(deletes))} delete or archive old files by themselves: what is "
             "not here may have been used all the same."
+        )
+    if any(one.format == REBUILT for one in rows):
+        said.append(
+            "Session files hold conversations, not requests: prompts that were edited between "
+            "turns do not show in them."
         )
     if unpriced:
         named = ", ".join(

@@ -16,7 +16,7 @@ BAD_LINES = 3
 INTERRUPTED = 130
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "try": ("try_", "Learn from sessions and say what System 1 would and would not do for them."),
+    "try": ("try_", "What the work in logs wastes; for sessions, what System 1 would do."),
     "split": ("split", "Split sessions into a part to learn from and a part to be judged on."),
     "learn": ("learn", "Learn a reflex from sessions."),
     "eval": ("eval", "Judge a reflex on sessions it has not learned from."),

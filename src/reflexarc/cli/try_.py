@@ -1,32 +1,43 @@
-"""`reflexarc try`: what System 1 would and would not do for the agent of these sessions."""
+"""`reflexarc try`: what the work in these logs wastes, and what System 1 would do for its agent."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
 
-from reflexarc.bench.trial import Example, Facts, Learned, Trial, run_trial
-from reflexarc.cli.agreement import ITSELF, cell_with_itself, with_itself
+from reflexarc.accounts import Prices
+from reflexarc.bench.trial import Trial, run_trial
+from reflexarc.bench.waste import Waste, waste
+from reflexarc.bench.waste_page import page
 from reflexarc.cli.learn import confidence_option, effect_option, max_error_option
 from reflexarc.cli.tables import (
-    files_argument,
+    OutputFile,
     finish,
     json_option,
     out,
     progress,
     read,
-    table,
     told_apart,
     write_json,
 )
-from reflexarc.reflex import Evaluation
-from reflexarc.sim import profile_named
+from reflexarc.cli.trial_show import show_trial
+from reflexarc.cli.waste_show import show_waste
+from reflexarc.sim import Profile, profile_named
 from reflexarc.steps import Effect
+from reflexarc.steps.errors import InputError, LearnError
+from reflexarc.traces import Recording
+from reflexarc.traces.formats import FORMATS
+from reflexarc.traces.logs import Logs, read_logs
 
-_EXAMPLE_CHARS = 160
-_ID_CHARS = 40
+SESSIONS = "sessions"
+"""The format that System 1 learns from."""
 
 
 @click.command(name="try")
-@files_argument
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path())
 @max_error_option
 @confidence_option
 @click.option("--seed", default=1, show_default=True, help="Another seed, another held-out part.")
@@ -37,214 +48,133 @@ _ID_CHARS = 40
     show_default=True,
     help="Service of the forecast: one of those of `reflexarc sim`.",
 )
+@click.option(
+    "--system1/--no-system1",
+    "with_system_1",
+    default=True,
+    show_default=True,
+    help="Learn from session files what System 1 would do, and judge it.",
+)
 @json_option
+@click.option(
+    "--html", "html_path", type=OutputFile(), help="Also write the report as one HTML page."
+)
 def command(
-    files: tuple[str, ...],
+    paths: tuple[str, ...],
     max_error: float,
     confidence: float,
     seed: int,
     effects: tuple[tuple[str, Effect], ...],
     profile: str,
+    with_system_1: bool,
     json_path: str | None,
+    html_path: str | None,
 ) -> None:
-    """Learn from a part of the tasks, judge on the rest, and say what that means.
+    """Say what the work in these logs wastes: files and folders of any known format, told apart by
+    themselves. For session files, learn from a part of the tasks, judge on the rest, and say what
+    System 1 would and would not do.
 
     Needs no configuration and no network, and keeps nothing.
     """
     service = profile_named(profile)
-    recording = read(files)
+    logs = _read(paths)
+    recording: Recording | None = None
+    trial: Trial | None = None
+    lacking: LearnError | None = None
+    sessions = [report.file for report in logs.files if report.format == SESSIONS]
+    if sessions and with_system_1:
+        recording = _sessions(sessions, logs)
+    if recording is not None:
+        try:
+            trial = _tried(recording, service, seed, max_error, confidence, dict(effects))
+        except LearnError as error:
+            lacking = error
     with progress() as moved:
-        trial = run_trial(
+        report = waste(logs, Prices.load(), trial=trial, progress=moved)
+    show_waste(out(), report)
+    if trial is not None and recording is not None:
+        out().print()
+        show_trial(trial, told_apart(recording))
+    write_json(json_path, _document(report, trial))
+    if html_path is not None:
+        _write(html_path, page(report, "What this log says"))
+    if lacking is not None:
+        raise lacking
+    if recording is not None:
+        finish(recording)
+    _finish(logs)
+
+
+def _read(paths: Sequence[str]) -> Logs:
+    """Raises `InputError` where nothing under these paths is a log of a known format."""
+    if not paths:
+        raise InputError("name files or folders with logs")
+    count = 0
+    with Console(stderr=True).status("reading") as status:
+
+        def tell(path: Path) -> None:
+            nonlocal count
+            count += 1
+            status.update(f"reading: {count} files, {path.name}")
+
+        logs = read_logs(paths, FORMATS, on_file=tell)
+    if not any(report.format for report in logs.files):
+        raise InputError(
+            f"no log of a known format in {', '.join(paths)}; "
+            f"known are {', '.join(format.name for format in FORMATS)}"
+        )
+    return logs
+
+
+def _sessions(files: Sequence[str], logs: Logs) -> Recording | None:
+    """None where not one session can be read, but other logs can."""
+    try:
+        return read(files)
+    except InputError:
+        if not logs.requests:
+            raise
+        return None
+
+
+def _tried(
+    recording: Recording,
+    service: Profile,
+    seed: int,
+    max_error: float,
+    confidence: float,
+    effects: dict[str, Effect],
+) -> Trial:
+    with progress() as moved:
+        return run_trial(
             recording.sessions,
             profile=service,
             seed=seed,
             max_error=max_error,
             confidence=confidence,
-            effects=dict(effects),
+            effects=effects,
             progress=moved,
         )
-    show_trial(trial, told_apart(recording))
-    write_json(json_path, trial)
-    finish(recording)
 
 
-def show_trial(trial: Trial, note: str | None) -> None:
-    """The whole report."""
-    console = out()
-    _show_facts(console, trial.facts)
-    if note is not None:
-        console.print(note)
-    if trial.learned is not None:
-        _show_learned(console, trial, trial.learned)
-    console.print()
-    console.print(f"[bold]Verdict: {trial.verdict}[/bold]: {_plain(trial.because)}.")
-    if trial.verdict == "enable for reads":
-        console.print(
-            "Next: `reflexarc learn`, then `reflexarc serve --mode shadow`; go live when shadow "
-            "agrees with this report."
-        )
-    elif trial.verdict == "shadow only":
-        console.print("Next: `reflexarc learn`, then `reflexarc serve` (shadow is its default).")
-    else:
-        console.print("Next: nothing to do; System 1 would stay out of the way.")
+def _document(report: Waste, trial: Trial | None) -> dict[str, Any]:
+    """Both in one; the trial's members are not there where there was none."""
+    document: dict[str, Any] = {} if trial is None else msgspec.to_builtins(trial)
+    return document | msgspec.to_builtins(report)
 
 
-def _show_facts(console: Console, facts: Facts) -> None:
-    division = facts.division
-    console.print(f"[bold]{facts.sessions} sessions of {facts.tasks} tasks[/bold]")
-    console.print(
-        f"System 2 took {division.steps} steps: {division.messages} were free text, the others "
-        f"held {division.reads} reads and {division.writes} writes"
-        + (f", and {division.thinks} calls that only think." if division.thinks else ".")
-        + " System 1 may answer reads; it never writes and never invents text."
-    )
-    console.print(with_itself(facts.repeats))
-    prompt = facts.redundancy
-    if prompt.turns:
-        console.print(
-            f"Of each prompt, {prompt.median:.1%} (median; {prompt.weighted:.1%} of all characters "
-            "sent) was already in the previous turn's."
-        )
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def _show_learned(console: Console, trial: Trial, learned: Learned) -> None:
-    console.print(
-        f"\nLearned from {learned.train_sessions} sessions, judged on {learned.test_sessions} of "
-        f"{learned.evaluation.tasks} other tasks: the best guess was exactly System 2's call for "
-        f"{learned.evaluation.call_exact_top1:.0%} of all calls, "
-        f"{learned.evaluation.read_only.top1:.0%} among reads." + _at_best(learned.evaluation)
-    )
-    console.print(
-        table(
-            f"Certified now, with probability {trial.confidence:g}; what it does on new tasks",
-            (
-                "error at most",
-                "status",
-                "answered, new tasks",
-                "wrong",
-                "of calls",
-                "it still needs",
-            ),
-            [
-                (
-                    f"{100 * level.certificate.max_error:g}%",
-                    "certified" if level.certificate.threshold is not None else "not certified",
-                    level.held_out.answered,
-                    level.held_out.errors,
-                    f"{level.held_out.coverage_calls:.1%}",
-                    _need(level.more_sessions, level.certificate.threshold is not None),
-                )
-                for level in learned.levels
-            ],
-        )
-    )
-    _show_examples(console, learned)
-    _show_forecast(console, learned)
-    console.print(
-        table(
-            "Tool by tool, on new tasks",
-            ("tool", "calls", "exact", ITSELF, "answered", "verdict", "because"),
-            [
-                (
-                    tool.name,
-                    tool.calls,
-                    f"{tool.exact:.0%}" if tool.calls else "",
-                    cell_with_itself(trial.facts.repeats.tools.get(tool.name)),
-                    f"{tool.answered}, {tool.wrong} wrong" if tool.answered else "",
-                    tool.verdict,
-                    tool.because,
-                )
-                for tool in learned.tools
-            ],
-        )
-    )
+def _finish(logs: Logs) -> None:
+    """Exit status 3 where something in the middle of a log could not be read."""
+    from reflexarc.cli import BAD_LINES
 
-
-def _at_best(evaluation: Evaluation) -> str:
-    """What that agreement has to be read by, on the very sessions it was judged on."""
-    rate, modal = evaluation.repeat_rate, evaluation.modal_share
-    if rate is None or modal is None:
-        return ""
-    return (
-        f" On these tasks System 2 agrees with itself {rate:.0%} of the time, and a perfect "
-        f"predictor with it {modal:.0%} at most."
-    )
-
-
-def _need(more_sessions: int | None, certified: bool) -> str:
-    if certified:
-        return ""
-    if more_sessions is None:
-        return "answers it is surer of"
-    return f"about {_two_digits(more_sessions):,} sessions with no wrong answer"
-
-
-def _two_digits(number: int) -> int:
-    """An estimate is no count: 3,368 is said as 3,400."""
-    return int(float(f"{number:.2g}"))
-
-
-def _show_examples(console: Console, learned: Learned) -> None:
-    if not learned.examples:
-        console.print("It would have answered nothing wrongly on the new tasks.")
-        return
-    console.print(
-        "What it would have answered wrongly, the surest first:"
-        if learned.examples_certified
-        else "It would answer nothing. Its surest wrong guesses show why:"
-    )
-    for number, example in enumerate(learned.examples, 1):
-        _show_example(console, number, example)
-
-
-def _show_example(console: Console, number: int, example: Example) -> None:
-    session = _plain(_short(example.session, _ID_CHARS))
-    where = f"session {session}, message {example.message}"
-    console.print(f"  {number}. {where}, confidence {example.confidence:.2f}")
-    for who, text in (
-        ("after", example.after),
-        ("System 1", example.system_1),
-        ("System 2", example.system_2),
-    ):
-        console.print(f"     {who + ':':<10}{_plain(_short(text))}")
-
-
-def _show_forecast(console: Console, learned: Learned) -> None:
-    forecast = learned.forecast
-    before, after = forecast.before, forecast.after
-    level = f"an error of at most {100 * learned.card.max_error:g}%"
-    if not forecast.answered:
-        console.print(f"\nForecast at {level}: no step is answered, so no time or money is saved.")
-        return
-    seconds = before.model_s - after.model_s
-    dollars = before.usd - after.usd
-    console.print(
-        f"\nForecast at {level}: System 1 answers "
-        f"{forecast.answered} of {forecast.steps} steps of {forecast.sessions} sessions. Waiting "
-        f"for models: {before.model_s:.0f} s without, {after.model_s:.0f} s with it "
-        f"({_saved(seconds, before.model_s)}); tokens: ${before.usd:.4f} without, "
-        f"${after.usd:.4f} with it ({_saved(float(dollars), float(before.usd))})."
-    )
-    if before.joules is not None and after.joules is not None and forecast.tasks:
-        watt_hours = (before.joules / forecast.tasks / 3600, after.joules / forecast.tasks / 3600)
-        console.print(
-            f"System 2's energy a task (simulated): {watt_hours[0]:.3g} Wh without, "
-            f"{watt_hours[1]:.3g} Wh with it "
-            f"({_saved(before.joules - after.joules, before.joules)})."
-        )
-    console.print("Assumed: " + "; ".join(forecast.assumptions) + ".", style="dim")
-
-
-def _saved(saved: float, whole: float) -> str:
-    share = saved / whole if whole else 0.0
-    return f"{share:.1%} saved" if share >= 0 else f"{-share:.1%} more"
-
-
-def _short(text: str, chars: int = _EXAMPLE_CHARS) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= chars else f"{line[: chars - 1]}…"
-
-
-def _plain(text: str) -> str:
-    """Text of others, safe from being read as markup."""
-    return text.replace("[", "\\[")
+    broken = sum(report.at_least for report in logs.files)
+    if broken:
+        files = "1 file was" if broken == 1 else f"{broken} files were"
+        click.echo(f"something in {files} unreadable; exit status {BAD_LINES}", err=True)
+        click.get_current_context().exit(BAD_LINES)

@@ -9,10 +9,14 @@ from typing import Literal
 
 import msgspec
 
-from reflexarc.context.prefixes import Beginnings, length_of, shared
+from reflexarc.context.breaks import compare
+from reflexarc.context.prefixes import Beginnings, Match, length_of, shared
 from reflexarc.context.reuse import LITTLE, Sent, share_of
 from reflexarc.steps.prompt import Blocks, Prompt
 
+SHRUNK = 0.8
+"""A prompt shorter than this share of the one before it was taken back or cut."""
+_RESENT = 0.1
 How = Literal["first", "kept", "returned", "new", "broken"]
 """`kept`: goes on from the previous prompt of its thread; `returned`: from an earlier one. `new`: a
 conversation of its own begins. `broken`: goes on from another, but not from all of it."""
@@ -42,7 +46,7 @@ def lineage(sent: Sequence[Sent], starts: Sequence[bool]) -> list[Followed]:
             found.append(_followed("kept", sent, previous, one))
         else:
             match = held.match(one.prompt, keys)
-            if match is not None and match.whole:
+            if match is not None and _returns(match, sent[match.number], one):
                 found.append(_followed("returned", sent, match.number, one))
             elif starts[number]:
                 found.append(Followed("new"))
@@ -93,6 +97,19 @@ def _goes_on(before: Prompt | Blocks, after: Prompt | Blocks) -> bool:
     """All of `before`, but for what may stand in a block that is not full."""
     spare = before.block_tokens if isinstance(before, Blocks) else 0
     return shared(before, after) >= length_of(before) - spare > 0
+
+
+def _returns(match: Match, before: Sent, one: Sent) -> bool:
+    """Whether it goes on from all of an earlier prompt. Where that one was gone on from already,
+    this may be an edited history as well: then most of what came after it is sent once more."""
+    if _goes_on(before.prompt, one.prompt):
+        return True
+    if not match.whole:
+        return False
+    if isinstance(before.prompt, Prompt) and isinstance(one.prompt, Prompt):
+        named = compare(before.prompt, one.prompt)
+        return named is None or named.again_bytes < _RESENT * named.lost_bytes
+    return one.tokens < SHRUNK * before.tokens
 
 
 def _is_little(sent: Sent, length: int) -> bool:
