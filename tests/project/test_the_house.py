@@ -87,6 +87,8 @@ def test_the_command_knows_every_module_of_the_command_line() -> None:
         "key_options",
         "reflex_life",
         "tables",
+        "trial_show",
+        "waste_show",
     }
     assert modules - others == named
 
