@@ -37,11 +37,13 @@ def documents(
     reports: Mapping[Path, FileReport],
     *,
     max_bytes: int = MAX_DOCUMENT_BYTES,
+    keep_copies: bool = False,
 ) -> Iterator[Document]:
     """The values of these files, those of the first name first whatever the order given.
 
-    A value that stands in two files, or twice in one, counts where it stands first. What cannot be
-    read is counted in the report of its file.
+    A value that stands in two files, or twice in one, counts where it stands first (unless its
+    format tells copies itself: `keep_copies`). What cannot be read is counted in the report of its
+    file.
     """
     seen: set[str] = set()
     for path in sorted(paths):
@@ -49,7 +51,7 @@ def documents(
         try:
             for data, value in _values(path, report, max_bytes):
                 digest = xxhash.xxh3_128_hexdigest(data)
-                if digest in seen:
+                if digest in seen and not keep_copies:
                     report.duplicate(COPY)
                     continue
                 seen.add(digest)

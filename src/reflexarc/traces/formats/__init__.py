@@ -4,6 +4,7 @@ from reflexarc.traces.formats.claude_code import ClaudeCode
 from reflexarc.traces.formats.codex import Codex
 from reflexarc.traces.formats.inspect_ai import InspectAi
 from reflexarc.traces.formats.mini_swe_agent import MiniSweAgent
+from reflexarc.traces.formats.openhands import OpenHands
 from reflexarc.traces.formats.pydantic_ai import PydanticAi
 from reflexarc.traces.formats.session_lines import SessionLines
 from reflexarc.traces.formats.swe_agent import SweAgent
@@ -19,6 +20,7 @@ FORMATS: tuple[Format, ...] = (
     InspectAi(),
     SweAgent(),
     MiniSweAgent(),
+    OpenHands(),
     PydanticAi(),
     Weka(),
     SessionLines(),
