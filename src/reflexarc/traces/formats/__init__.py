@@ -2,6 +2,7 @@
 
 from reflexarc.traces.formats.claude_code import ClaudeCode
 from reflexarc.traces.formats.codex import Codex
+from reflexarc.traces.formats.gemini_cli import GeminiCli
 from reflexarc.traces.formats.inspect_ai import InspectAi
 from reflexarc.traces.formats.mini_swe_agent import MiniSweAgent
 from reflexarc.traces.formats.openhands import OpenHands
@@ -15,6 +16,7 @@ FORMATS: tuple[Format, ...] = (
     # harnesses: transcripts of command-line agents
     ClaudeCode(),
     Codex(),
+    GeminiCli(),
     # exports: gateways, tracing, request logs
     # runs: trajectories, evaluations, block traces, sessions
     InspectAi(),
