@@ -50,7 +50,7 @@ class Chooser:
         held = self.affinity.held(plan.tenant, plan.prefix, watched, now_s)
         found = placed(
             [self._candidate(plan, one, held.get(name)) for name, one in watched.items()],
-            {name: _standing(one, plan) for name, one in watched.items()},
+            {name: _standing(one, plan, now_s) for name, one in watched.items()},
             targets,
             now_s,
         )
@@ -146,7 +146,8 @@ class Chooser:
         return self.ratios.tokens(like, len(plan.body))
 
 
-def _standing(watched: Watched, plan: Plan) -> Standing:
-    weight = watched.deployment.max_parallel or 1.0
-    free = watched.slots.free(plan.tier)
-    return Standing(watched.circuit, watched.measures, free, watched.load, weight)
+def _standing(watched: Watched, plan: Plan, now_s: float) -> Standing:
+    free = watched.slots.free(plan.tier) and not watched.full(now_s)
+    return Standing(
+        watched.circuit, watched.measures, free, watched.load(now_s), watched.weight(now_s)
+    )

@@ -47,7 +47,8 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the client's own key passes, unless it is a virtual one. `private`: its URL may lead into a
     private network; `local`: it runs on machines of one's own, so that what must not leave may go
     there. `max_parallel`: requests at work there at once. `charged_as`: its name in the prices.
-    `urls` in place of `url`: replicas that serve the same; limits hold for each.
+    `urls` in place of `url`: replicas that serve the same; limits hold for each. `metrics`: it is
+    asked for its own load.
     """
 
     kind: str = "compatible"
@@ -63,6 +64,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeouts: Timeouts | None = None
     charged_as: str | None = None
     warm_connections: int = 0
+    metrics: bool = False
 
     @property
     def places(self) -> tuple[str | None, ...]:

@@ -13,6 +13,8 @@ from reflexarc.wire.dialects import NAMES
 
 MAX_REPLICAS = 64
 """Of one provider."""
+TELLS_LOAD = ("vllm", "sglang", "llamacpp", "compatible")
+"""Kinds with metrics that are known; behind a compatible one it may be any of them."""
 
 
 def check_pool(config: GatewayConfig, at: Callable[..., str]) -> None:
@@ -101,6 +103,11 @@ def _check_provider(name: str, provider: ProviderConfig, at: Callable[..., str])
     if provider.urls and provider.url is not None:
         raise ConfigError(f"{here}: url or urls, not both")
     _check_places(name, provider, at)
+    if provider.metrics and provider.kind not in TELLS_LOAD:
+        raise ConfigError(
+            f"{at('provider', name, 'metrics')}: provider.{name}: {provider.kind} tells no load: "
+            f"metrics is for {', '.join(TELLS_LOAD)}"
+        )
     if provider.key_env and provider.key_file:
         raise ConfigError(f"{here}: key_env or key_file, not both")
     if provider.dialect is not None:

@@ -155,6 +155,7 @@ def _deployment(
         charged_as=provider.charged_as or kind.charged_as,
         timeouts=provider.timeouts,
         replica=replica_of(base) if len(provider.places) > 1 else "",
+        metrics=provider.metrics,
     )
 
 

@@ -22,6 +22,7 @@ from reflexarc.gateway.driving import Driver
 from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.planning import Planner
+from reflexarc.gateway.polling import Polling
 from reflexarc.gateway.pool import Pool
 from reflexarc.gateway.prefix_watch import PrefixWatch
 from reflexarc.gateway.preparing import Preparing
@@ -76,6 +77,7 @@ class System2:
         )
         self.converting = Converting(config.limits.json_depth)
         self._transport: Transport | None = None
+        self._polling: Polling | None = None
 
     async def start(self, tls: ssl.SSLContext | None) -> tuple[Transport, Driver, Forwarder]:
         """Inside a running event loop. `tls`: whom to believe over https."""
@@ -84,6 +86,8 @@ class System2:
         transport = Transport(self._config.timeouts, self._clock_s, tls)
         self._transport = transport
         await warm_up(transport, self._config)
+        self._polling = Polling(self.fleet, self.chooser.affinity, transport, self._clock_s)
+        self._polling.start()
         driver = Driver(
             transport,
             Preparing(self.converting, self._state.secret),
@@ -101,6 +105,8 @@ class System2:
         return transport, driver, forwarder
 
     async def close(self) -> None:
+        if self._polling is not None:
+            await self._polling.close()
         if self._transport is not None:
             await self._transport.close()
         await self.accounting.close()

@@ -42,7 +42,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """`base` is the URL that paths follow. `model` is the provider's name of it, empty where the
     client's own stays. Without a `secret` the client's key passes, if `passes_key`. `local`: what
     must not leave may go there; `private`: its address may be a private one. `replica` tells it
-    from others of its provider that serve the same."""
+    from others of its provider that serve the same; `metrics`: it is asked for its own load."""
 
     provider: str
     kind: str
@@ -60,6 +60,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     charged_as: str = ""
     timeouts: Timeouts | None = None
     replica: str = ""
+    metrics: bool = False
 
     @property
     def name(self) -> str:

@@ -3,13 +3,22 @@
 It outlives a configuration: what was measured of a deployment that stays is not lost with it.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
+
+import msgspec
 
 from reflexarc.upstream.circuit import Circuit, CircuitLimits
 from reflexarc.upstream.deployments import Deployment
 from reflexarc.upstream.measuring import Measures
+from reflexarc.upstream.readings import Reading
 from reflexarc.upstream.slots import TIERS, Slots
+
+POLL_S = 2.0
+"""From one question for a server's own load to the next."""
+_STALE = 3
+_WAITING_MANY = 4
 
 
 class Watched:
@@ -21,10 +30,41 @@ class Watched:
         self.measures = Measures()
         self.slots = Slots(deployment.max_parallel)
 
-    @property
-    def load(self) -> float:
-        """Requests at work or waiting there."""
-        return float(self.slots.busy + sum(self.slots.waiting(tier) for tier in TIERS))
+        self.reading: Reading | None = None
+        self._told_s = -math.inf
+        self._told_busy = 0
+
+    def told(self, reading: Reading, busy: int, now_s: float) -> None:
+        """What the server itself tells, asked when this gateway had so many requests there."""
+        self.reading, self._told_busy, self._told_s = reading, busy, now_s
+
+    def lately(self, now_s: float) -> Reading | None:
+        """What it told, unless that is too long ago."""
+        return self.reading if now_s - self._told_s <= POLL_S * _STALE else None
+
+    def load(self, now_s: float) -> float:
+        """Requests at work or waiting there: this gateway's, and with `metrics` everybody's."""
+        own = float(self.slots.busy + sum(self.slots.waiting(tier) for tier in TIERS))
+        reading = self.lately(now_s)
+        if reading is None or reading.load is None:
+            return own
+        return max(own, reading.load + own - self._told_busy)
+
+    def full(self, now_s: float) -> bool:
+        """Whether the server tells that a further request would wait there: all its slots are
+        taken, or several wait already."""
+        reading = self.lately(now_s)
+        if reading is None:
+            return False
+        if (reading.waiting or 0.0) > _WAITING_MANY:
+            return True
+        return reading.slots is not None and self.load(now_s) >= reading.slots
+
+    def weight(self, now_s: float) -> float:
+        """How many requests it can take beside others; 1 where no number is known."""
+        reading = self.lately(now_s)
+        told = None if reading is None else reading.slots
+        return float(self.deployment.max_parallel or told or 1)
 
 
 class Fleet:
@@ -44,6 +84,7 @@ class Fleet:
             old = known.get(deployment.name)
             if old is not None and old.deployment.base == deployment.base:
                 one.circuit, one.measures, one.slots = old.circuit, old.measures, old.slots
+                one.reading = old.reading
                 one.slots.resize(deployment.max_parallel)
             adopted[deployment.name] = one
         self._watched = adopted
@@ -64,7 +105,12 @@ class Fleet:
                 "busy": one.slots.busy,
                 "max_parallel": one.deployment.max_parallel,
                 "waiting": {tier: one.slots.waiting(tier) for tier in TIERS},
+                "server": _shown(one.lately(now_s)),
                 "measured": one.measures.snapshot(now_s),
             }
             for one in self._watched.values()
         ]
+
+
+def _shown(reading: Reading | None) -> dict[str, Any] | None:
+    return None if reading is None else msgspec.structs.asdict(reading)
