@@ -6,7 +6,10 @@ from reflexarc.traces.formats.gemini_cli import GeminiCli
 from reflexarc.traces.formats.inspect_ai import InspectAi
 from reflexarc.traces.formats.mini_swe_agent import MiniSweAgent
 from reflexarc.traces.formats.openhands import OpenHands
+from reflexarc.traces.formats.otlp import Otlp
+from reflexarc.traces.formats.provider_logs import ProviderLogs
 from reflexarc.traces.formats.pydantic_ai import PydanticAi
+from reflexarc.traces.formats.request_dump import RequestDump
 from reflexarc.traces.formats.session_lines import SessionLines
 from reflexarc.traces.formats.swe_agent import SweAgent
 from reflexarc.traces.formats.weka import Weka
@@ -18,6 +21,8 @@ FORMATS: tuple[Format, ...] = (
     Codex(),
     GeminiCli(),
     # exports: gateways, tracing, request logs
+    Otlp(),
+    RequestDump(),
     # runs: trajectories, evaluations, block traces, sessions
     InspectAi(),
     SweAgent(),
@@ -26,4 +31,6 @@ FORMATS: tuple[Format, ...] = (
     PydanticAi(),
     Weka(),
     SessionLines(),
+    # last: it takes whatever holds a request or an answer
+    ProviderLogs(),
 )

@@ -1,0 +1,288 @@
+"""OpenTelemetry GenAI and OpenInference spans as OTLP JSON: one object a file, or one a line.
+
+A request is a model's call with none below it. Spans of agents hold sums, or what their last call
+used: never trusted where calls are there. One request instrumented twice is one request.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from reflexarc.steps.prompt import Prompt
+from reflexarc.traces.documents import documents, tally
+from reflexarc.traces.formats.otlp_messages import calls_of, prompt_of, words_of
+from reflexarc.traces.formats.otlp_spans import MAX_DEPTH, Span, spans_of
+from reflexarc.traces.formats.provider_logs import opening_of
+from reflexarc.traces.inclusive import Told, settled
+from reflexarc.traces.logs import Head
+from reflexarc.traces.loose import amount, text
+from reflexarc.traces.models import bare, owner, provider
+from reflexarc.traces.peek import top_of
+from reflexarc.traces.requests import (
+    ABSENT,
+    Counts,
+    FileReport,
+    RecordedRequest,
+    RecordedTool,
+    derived,
+    measured,
+)
+
+_CALLS = frozenset(
+    {"chat", "generate_content", "text_completion", "completion", "embeddings", "message"}
+)
+_AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow", "agent"})
+_KINDS = frozenset({"LLM", "EMBEDDING"})
+_PROMPT = (
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.prompt_tokens",
+    "llm.token_count.prompt",
+)
+_OUTPUT = (
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+    "llm.token_count.completion",
+)
+_READ = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.cache_read_tokens",
+    "gen_ai.usage.details.cache_read_tokens",
+    "gen_ai.usage.details.cached_tokens",
+    "gen_ai.usage.input_cached_tokens",
+    "llm.token_count.prompt_details.cache_read",
+)
+_WRITTEN = (
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_write.input_tokens",
+    "gen_ai.usage.cache_creation_input_tokens",
+    "gen_ai.usage.cache_write_tokens",
+    "gen_ai.usage.details.cache_write_tokens",
+    "llm.token_count.prompt_details.cache_write",
+)
+_REASONING = (
+    "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.usage.details.reasoning_tokens",
+    "gen_ai.usage.reasoning_tokens",
+    "llm.token_count.completion_details.reasoning",
+)
+_USAGE = (*_PROMPT, *_OUTPUT)
+
+
+class Otlp:
+    name = "otlp"
+
+    def recognises(self, head: Head) -> bool:
+        return bool(top_of(head).keys & {"resourceSpans", "resourceLogs"})
+
+    def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
+        spans = spans_of(documents(paths, reports))
+        by_file = {str(path): report for path, report in reports.items()}
+        ran = _ran_after(spans)
+        by_id = {(span.trace, span.id): span for span in spans}
+        answered: dict[tuple[str, str], RecordedRequest] = {}
+        found: list[RecordedRequest] = []
+        for span in spans:
+            if not _counts_as_request(span):
+                continue
+            _take_texts(span, by_id)
+            request = _request(span, ran.get((span.trace, span.id), ()))
+            response = text(span.get("gen_ai.response.id"))
+            if response and (span.trace, response) in answered:
+                by_file[span.file].duplicate("the same response's id")
+                continue
+            answered[span.trace, response] = request
+            found.append(request)
+        found = _in_sessions(found)
+        _note(spans, by_file)
+        tally(found, reports)
+        return found
+
+
+def _in_sessions(requests: list[RecordedRequest]) -> list[RecordedRequest]:
+    """Where nothing names a conversation and each request is a trace of its own, those that begin
+    alike are of one."""
+    counts = Counter(request.session for request in requests)
+    return [
+        msgspec.structs.replace(request, session=opening_of(request.prompt))
+        if counts[request.session] == 1
+        and request.id.startswith(f"{request.session}:")
+        and isinstance(request.prompt, Prompt)
+        else request
+        for request in requests
+    ]
+
+
+def _take_texts(span: Span, by_id: dict[tuple[str, str], Span]) -> None:
+    """Of the calls that it stands in, what it does not tell itself: messages, a session."""
+    above = by_id.get((span.trace, span.parent))
+    for _ in range(MAX_DEPTH):
+        if above is None:
+            return
+        if _is_call(above):
+            for name, value in above.attributes.items():
+                span.attributes.setdefault(name, value)
+        for name in ("gen_ai.conversation.id", "session.id", "gen_ai.agent.name"):
+            if (value := above.get(name)) is not None:
+                span.attributes.setdefault(name, value)
+        above = by_id.get((above.trace, above.parent))
+
+
+def _counts_as_request(span: Span) -> bool:
+    if _is_call(span):
+        return not any(_is_call(one) for one in span.below())
+    # An agent's own usage counts where nothing below tells any.
+    has_own = any(span.get(name) is not None for name in _USAGE)
+    return (
+        _is_agent(span)
+        and has_own
+        and not any(
+            _is_call(one) or (_is_agent(one) and any(one.get(name) is not None for name in _USAGE))
+            for one in span.below()
+        )
+    )
+
+
+def _is_call(span: Span) -> bool:
+    kind = text(span.get("openinference.span.kind")).upper()
+    if kind:
+        return kind in _KINDS
+    operation = text(span.get("gen_ai.operation.name"))
+    if operation:
+        return operation in _CALLS
+    if _is_agent(span) or _is_tool(span):
+        return False
+    # Before there was a name for it: whatever asks a model and tells what that used.
+    asks = span.get("gen_ai.request.model", "gen_ai.response.model", "llm.request.type")
+    return asks is not None and any(span.get(name) is not None for name in _USAGE)
+
+
+def _is_agent(span: Span) -> bool:
+    operation = text(span.get("gen_ai.operation.name"))
+    return operation in _AGENTS or text(span.get("openinference.span.kind")).upper() == "AGENT"
+
+
+def _is_tool(span: Span) -> bool:
+    kind = text(span.get("openinference.span.kind")).upper()
+    return text(span.get("gen_ai.operation.name")) == "execute_tool" or kind == "TOOL"
+
+
+def _request(span: Span, ran: Sequence[Span]) -> RecordedRequest:
+    model = text(span.get("gen_ai.response.model", "gen_ai.request.model", "llm.model_name"))
+    named = text(span.get("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"))
+    counts, unknown = _counts(span)
+    first_s = amount(span.get("gen_ai.response.time_to_first_chunk"))
+    began = span.began_s
+    session = text(span.get("gen_ai.conversation.id", "session.id")) or span.trace
+    # A failure that told usage was billed: it is a request all the same.
+    failed = span.failed and counts.output.value is None
+    return RecordedRequest(
+        id=f"{span.trace}:{span.id}",
+        session=session,
+        agent=text(span.get("gen_ai.agent.name", "gen_ai.agent.id")),
+        file=span.file,
+        model=bare(model),
+        provider=provider(named) or owner(model),
+        service_tier=text(span.get("gen_ai.openai.response.service_tier")),
+        began_s=measured(began),
+        first_s=ABSENT if first_s is None or began is None else derived(began + first_s),
+        ended_s=measured(span.ended_s),
+        counts=counts,
+        cost_usd=measured(
+            amount(span.get("gen_ai.usage.cost", "operation.cost", "llm.cost.total"))
+        ),
+        tools=_tools(span, ran),
+        prompt=prompt_of(span),
+        output_text=words_of(span),
+        failed=failed,
+        unknown_cache=unknown,
+    )
+
+
+def _counts(span: Span) -> tuple[Counts, bool]:
+    def one(*names: str) -> float | None:
+        return amount(span.get(*names))
+
+    told = Told(
+        prompt=one(*_PROMPT),
+        output=one(*_OUTPUT),
+        cache_read=one(*_READ),
+        cache_write=one(*_WRITTEN),
+        reasoning=one(*_REASONING),
+        total=one("gen_ai.usage.total_tokens", "llm.token_count.total", "llm.usage.total_tokens"),
+    )
+    found = settled(told, "inclusive")
+    known = derived if found.sums else measured
+    return Counts(
+        prompt=known(found.prompt),
+        cache_read=measured(told.cache_read),
+        cache_write=measured(told.cache_write),
+        output=known(found.output),
+        reasoning=measured(told.reasoning),
+    ), found.unknown
+
+
+def _tools(span: Span, ran: Sequence[Span]) -> tuple[RecordedTool, ...]:
+    """The calls of its answer with the spans that ran them; where answers are not in the log, the
+    spans alone."""
+    calls = calls_of(span)
+    if not calls:
+        return tuple(_tool(_name(one), _called(one), one) for one in ran)
+    by_id = {_called(one): one for one in ran}
+    return tuple(_tool(name, identity, by_id.get(identity)) for name, identity in calls)
+
+
+def _ran_after(spans: Sequence[Span]) -> dict[tuple[str, str], list[Span]]:
+    """The tools that ran after each call, by its ids: before the next call of the same parent, or
+    of the same trace where tools hang elsewhere."""
+    by_parent: dict[tuple[str, str], list[Span]] = {}
+    by_trace: dict[str, list[Span]] = {}
+    for span in spans:
+        if _counts_as_request(span) and span.ended_s is not None:
+            by_parent.setdefault((span.trace, span.parent), []).append(span)
+            by_trace.setdefault(span.trace, []).append(span)
+    found: dict[tuple[str, str], list[Span]] = {}
+    for tool in spans:
+        if not _is_tool(tool) or tool.began_s is None:
+            continue
+        near = by_parent.get((tool.trace, tool.parent)) or by_trace.get(tool.trace, [])
+        before = [call for call in near if (call.ended_s or 0.0) <= tool.began_s]
+        if before:
+            last = max(before, key=lambda call: call.ended_s or 0.0)
+            found.setdefault((last.trace, last.id), []).append(tool)
+    return found
+
+
+def _tool(name: str, identity: str, span: Span | None) -> RecordedTool:
+    if span is None:
+        return RecordedTool(name, identity)
+    took = None
+    if span.began_s is not None and span.ended_s is not None:
+        took = max(0.0, span.ended_s - span.began_s)
+    return RecordedTool(
+        name,
+        identity,
+        began_s=measured(span.began_s),
+        ended_s=measured(span.ended_s),
+        own_s=derived(took),
+        failed=span.failed,
+    )
+
+
+def _name(span: Span) -> str:
+    named = text(span.get("gen_ai.tool.name", "tool.name"))
+    return named or span.name.removeprefix("execute_tool ")
+
+
+def _called(span: Span) -> str:
+    return text(span.get("gen_ai.tool.call.id", "tool_call.id"))
+
+
+def _note(spans: Sequence[Span], reports: dict[str, FileReport]) -> None:
+    for span in spans:
+        if _is_call(span) and any(_is_call(one) for one in span.below()):
+            reports[span.file].duplicate("a call instrumented twice: the inner one counts")
+        elif _is_agent(span) and not _counts_as_request(span):
+            reports[span.file].skip("spans of agents, whose sums are not added")
