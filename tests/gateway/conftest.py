@@ -284,3 +284,12 @@ async def two() -> AsyncIterator[tuple[FaultyUpstream, FaultyUpstream]]:
     yield first, second
     await first.stop()
     await second.stop()
+
+
+@pytest.fixture
+async def faulty() -> AsyncIterator[FaultyUpstream]:
+    """One that takes any key."""
+    running = FaultyUpstream()
+    await running.start()
+    yield running
+    await running.stop()

@@ -1,7 +1,6 @@
 """Prefix breaks through a real gateway: found, named, priced, counted; what is none is not told."""
 
 import copy
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,14 +13,6 @@ from .conftest import Running, Starter
 from .pools import Two, pool_of
 
 PRICE = Price(input=3.0, output=15.0, cached=0.3)
-
-
-@pytest.fixture
-async def faulty() -> AsyncIterator[FaultyUpstream]:
-    running = FaultyUpstream()
-    await running.start()
-    yield running
-    await running.stop()
 
 
 def told(value: str | None) -> dict[str, str]:

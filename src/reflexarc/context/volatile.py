@@ -69,6 +69,11 @@ def is_volatile(line: str) -> Kind | None:
     return "clock" if _of_time.search(line) else "id"
 
 
+def template(line: str) -> str:
+    """A line with whatever may change by itself left out: what two of one kind have in common."""
+    return _volatile.sub(lambda match: f"<{match.lastgroup}>", line)
+
+
 def changed(was: str, now: str) -> Kind | None:
     """What changed, where two texts are the same but for clocks, ids and counters. A clock that is
     the first to change is named whatever else changed after it."""

@@ -224,7 +224,9 @@ class Gateway:
             self._clock_s,
             system2.accounting,
             lambda route: self._tested.of(route.upstream),
-            Exchanging(system2.converting, Continuing(self._chains), system2.planner),
+            Exchanging(
+                system2.converting, Continuing(self._chains), system2.planner, system2.repair
+            ),
             system2.prefixes,
         )
         await self._queued.start(self._asks)

@@ -207,7 +207,7 @@ class AskDesk:
         if decided is not None and decided.action == "partial":
             forced = None
             if asked.door.client == asked.door.upstream == "chat":
-                forced = with_tool_choice(exchange.body or b"", decided.tool)
+                forced = with_tool_choice(exchange.outgoing or b"", decided.tool)
             obstacle = self._acting.why_not_this(route, decided)
             if obstacle is None and (forced is None or route.upstream in self._not_forcible):
                 obstacle = "partial_refused"

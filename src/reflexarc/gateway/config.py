@@ -41,6 +41,28 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     observed_bytes: int = 8 * 1024 * 1024
 
 
+class Repair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is mended of prompts so that they begin as the ones before them: nothing unless asked.
+
+    `tool_order`: `stable` keeps tools in the order in which a session had them first.
+    `volatile_system`: `move` tells lines of the system prompt that hold clocks, ids or counters,
+    and were seen changing, at the end of the prompt. `breakpoints`: `auto` sets Anthropic's marks
+    for caches where a prompt is read again. `prompt_cache_key`: `session` names the session to
+    OpenAI's API.
+    """
+
+    tool_order: Literal["off", "stable"] = "off"
+    volatile_system: Literal["off", "move"] = "off"
+    breakpoints: Literal["off", "auto"] = "off"
+    prompt_cache_key: Literal["off", "session"] = "off"
+
+    @property
+    def mends(self) -> bool:
+        """Whether anything of a request may change."""
+        words = self.tool_order, self.volatile_system, self.breakpoints, self.prompt_cache_key
+        return words != ("off",) * 4
+
+
 class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One agent's door: requests under `path` go to `upstream` (its base URL, with `/v1`, or
     `embedded`, or `models`: to a deployment of the model that is asked for).
@@ -62,7 +84,7 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `partial`: whether System 2 may be told which tool to call where only free text is missing.
     `warm_connections`: opened to the upstream before the first request. `price` is System 2's,
     for what steps cost. `cache_s`: how long a prompt stays in its cache that is not asked with
-    again; what a request itself says of that goes before.
+    again; what a request itself says of that goes before. `repair`: docs/context.md.
 
     With `upstream = "models"`: `models` are those that may be asked for (none named: all), `tier`
     is where a step belongs that says nothing of it, and what is `local_only` never leaves for a
@@ -88,6 +110,7 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     warm_connections: int = 0
     price: Price | None = None
     cache_s: float = 300.0
+    repair: Repair = Repair()
     models: tuple[str, ...] = ()
     tier: Tier | None = None
     local_only: bool = False

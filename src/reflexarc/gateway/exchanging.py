@@ -15,6 +15,7 @@ from reflexarc.gateway.doors import Door
 from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.planning import Planner
 from reflexarc.gateway.preparing import Asking
+from reflexarc.gateway.prompt_repair import Finish, PromptRepair, as_it_is
 from reflexarc.gateway.told import Told
 from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.upstream import converted_request_headers, forwarded_request_headers
@@ -28,7 +29,14 @@ from reflexarc.wire.replies import Reply
 class Exchanging:
     """`planner` makes plans for pooled routes."""
 
-    def __init__(self, converting: Converting, continuing: Continuing, planner: Planner) -> None:
+    def __init__(
+        self,
+        converting: Converting,
+        continuing: Continuing,
+        planner: Planner,
+        repair: PromptRepair,
+    ) -> None:
+        self._repair = repair
         self.continuing = continuing
         self._converting = converting
         self._planner = planner
@@ -68,11 +76,30 @@ class Exchanging:
         if door.client == door.upstream:
             exchange.headers = forwarded_request_headers(arrival.headers, door.key)
             continued = await self._same(door, exchange, body, tenant, encoded=bool(encoding))
+            if door.route.repair.mends and not encoding:
+                sent = exchange.outgoing or b""
+                mended, finish = self._mended(door, exchange, arrival, said, tenant, sent)
+                exchange.sent = finish(mended, door.upstream)
             outgoing = exchange.outgoing or b""
             if door.route.call_ids == "mistral" and OWN_ID_START in outgoing and not encoding:
                 exchange.sent = own_ids_fitted(outgoing)
             return exchange, continued
-        return exchange, await self._converted(door, exchange, arrival, body, tenant, encoding)
+        return exchange, await self._converted(
+            door, exchange, arrival, body, tenant, encoding, said
+        )
+
+    def _mended(
+        self, door: Door, exchange: Exchange, arrival: Arrival, said: Told, tenant: str, body: bytes
+    ) -> tuple[bytes, Finish]:
+        """What is asked in place of a body, as its client could have asked it; and what makes of
+        it what an upstream is sent."""
+        repaired = self._repair.mended(
+            door.route, bytes.fromhex(tenant), arrival.headers, said.session, door.client, body
+        )
+        if repaired is None:
+            return body, as_it_is
+        exchange.prompt, exchange.repaired = repaired.prompt, repaired.names
+        return repaired.sent, repaired.finish
 
     async def _planned(
         self,
@@ -92,11 +119,14 @@ class Exchanging:
             if door.client == "responses":
                 continued = await self.continuing.begin(door, tenant, body)
                 body = continued.whole or body
+            asked, finish = self._mended(door, exchange, arrival, said, tenant, body)
+            if asked is not body:
+                grown = None
             plan = self._planner.plan(
                 door,
                 arrival.headers,
                 said,
-                body,
+                asked,
                 tenant,
                 caller.tier,
                 local_only=caller.local_only,
@@ -121,6 +151,7 @@ class Exchanging:
             caller.virtual,
             None if continued is None else continued.previous,
             keep,
+            finish,
         )
         return continued
 
@@ -150,6 +181,7 @@ class Exchanging:
         body: bytes,
         tenant: str,
         encoding: str,
+        said: Told,
     ) -> Continued | None:
         continued: Continued | None = None
         if door.client == "responses":
@@ -161,8 +193,11 @@ class Exchanging:
             encoding = ""
             exchange.body = body = continued.whole or body
         key = bytes.fromhex(tenant)
+        finish = as_it_is
+        if door.route.repair.mends and not encoding:
+            body, finish = self._mended(door, exchange, arrival, said, tenant, body)
         conversion, sent = await self._converting.begin(door, body, encoding, key)
-        exchange.conversion, exchange.sent = conversion, sent
+        exchange.conversion, exchange.sent = conversion, finish(sent, door.upstream)
         if continued is not None and continued.previous is not None:
             # Echoed in the answer; no upstream is told.
             settings = conversion.ask.settings

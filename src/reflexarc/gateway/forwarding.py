@@ -77,7 +77,7 @@ class Forwarder:
                 answer.release()
                 exchange.forced_refused = True
                 answer = await self._transport.send(
-                    exchange.method, exchange.url, exchange.headers, exchange.body
+                    exchange.method, exchange.url, exchange.headers, exchange.outgoing
                 )
             exchange.head_s = head_s = self._clock_s()
             _check_head(answer)

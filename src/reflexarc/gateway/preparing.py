@@ -61,7 +61,8 @@ class Prepared(msgspec.Struct):
 class Asking(msgspec.Struct, frozen=True):
     """The client's side of a request: the dialect it came in, its headers, what its URL says.
     `virtual`: its key is one of ours, and goes nowhere. `previous`: the answer it goes on from,
-    echoed in converted ones. `on_reply` is shown converted replies."""
+    echoed in converted ones. `on_reply` is shown converted replies. `finish` makes of a
+    request in a dialect what is sent of it."""
 
     client: str
     where: Where
@@ -69,6 +70,7 @@ class Asking(msgspec.Struct, frozen=True):
     virtual: bool
     previous: str | None = None
     on_reply: Callable[[Conversion, Reply], None] | None = None
+    finish: Callable[[bytes, str], bytes] | None = None
 
 
 class Preparing:
@@ -114,6 +116,8 @@ class Preparing:
         else:
             sent = converted_request_headers(headers, key, dialect, stream=plan.stream)
             conversion, body = await self._converted(plan, asking, deployment, dialect)
+        if asking.finish is not None:
+            body = asking.finish(body, dialect)
         if deployment.kind in _TOLD_SESSIONS:
             sent = [pair for pair in sent if pair[0] != "x-session-id"]
             if deployment.kind == EMBEDDED:

@@ -26,6 +26,7 @@ from reflexarc.gateway.polling import Polling
 from reflexarc.gateway.pool import Pool
 from reflexarc.gateway.prefix_watch import PrefixWatch
 from reflexarc.gateway.preparing import Preparing
+from reflexarc.gateway.prompt_repair import PromptRepair
 from reflexarc.gateway.state import State
 from reflexarc.gateway.warming import warm_up
 from reflexarc.upstream import Transport
@@ -64,6 +65,7 @@ class System2:
         self.ratios = _ratios(state) if before is None else before.ratios
         affinity = None if before is None else before.chooser.affinity
         self.chooser = Chooser(self.fleet, self.pool.price, self.ratios, affinity)
+        self.repair = PromptRepair(state.secret) if before is None else before.repair
         self.prefixes = PrefixWatch(
             Lines() if before is None else before.prefixes.lines,
             self.chooser,
