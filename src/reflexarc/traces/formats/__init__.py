@@ -5,6 +5,7 @@ from reflexarc.traces.formats.codex import Codex
 from reflexarc.traces.formats.gemini_cli import GeminiCli
 from reflexarc.traces.formats.inspect_ai import InspectAi
 from reflexarc.traces.formats.mini_swe_agent import MiniSweAgent
+from reflexarc.traces.formats.opencode import OpenCode
 from reflexarc.traces.formats.openhands import OpenHands
 from reflexarc.traces.formats.otlp import Otlp
 from reflexarc.traces.formats.provider_logs import ProviderLogs
@@ -20,6 +21,7 @@ FORMATS: tuple[Format, ...] = (
     ClaudeCode(),
     Codex(),
     GeminiCli(),
+    OpenCode(),
     # exports: gateways, tracing, request logs
     Otlp(),
     RequestDump(),
