@@ -14,7 +14,6 @@ from reflexarc.steps.errors import InputError
 from reflexarc.traces.lines import read_lines
 from reflexarc.traces.logs import HEAD_BYTES, head_of, whole
 from reflexarc.traces.loose import amount, decoded, encoded, moment, number, text
-from reflexarc.traces.peek import top_of
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -83,13 +82,13 @@ def test_the_top_of_a_long_object_is_seen_without_its_end(tmp_path: Path) -> Non
     long = {"a": {"inner": 1}, "b": 'with "quotes" and {braces}: x', "c": "z" * HEAD_BYTES, "d": 1}
     path = tmp_path / "long.json"
     path.write_text(json.dumps(long, indent=1))
-    assert top_of(head_of(path)).keys == {"a", "b", "c"}
+    assert head_of(path).top.keys == {"a", "b", "c"}
 
 
 def test_the_first_element_of_a_long_list_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "long.json"
     path.write_text(json.dumps([{"role": "system"}, {"content": "z" * HEAD_BYTES}], indent=1))
-    assert top_of(head_of(path)).element == {"role": "system"}
+    assert head_of(path).top.element == {"role": "system"}
 
 
 @given(st.binary(max_size=200))
@@ -97,7 +96,7 @@ def test_no_beginning_of_a_file_makes_the_peek_fail(data: bytes) -> None:
     from reflexarc.traces.logs import Head
 
     for opening in (b"", b"{", b"[", b'[{"'):
-        top_of(Head(Path("x"), opening + data, None, 0))
+        _ = Head(Path("x"), opening + data, None, 0).top
 
 
 def test_zstd_of_several_frames_is_read_whole(tmp_path: Path) -> None:

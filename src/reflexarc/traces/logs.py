@@ -7,6 +7,7 @@ reported, never an error by itself.
 import gzip
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,7 @@ import msgspec
 
 from reflexarc.steps.errors import InputError
 from reflexarc.traces import zstd
+from reflexarc.traces.peek import Top, seen
 from reflexarc.traces.requests import FileReport, RecordedRequest
 
 HEAD_BYTES = 256 * 1024
@@ -21,7 +23,7 @@ MAX_FILES = 200_000
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-class Head(msgspec.Struct, frozen=True):
+class Head(msgspec.Struct, frozen=True, dict=True):
     """The beginning of a file, unpacked where it is gzip or zstd: what a format is told by.
     `first` is its first line as JSON, or all of it where that is one JSON value and short; None
     where neither is. `size` in bytes on disk."""
@@ -30,6 +32,11 @@ class Head(msgspec.Struct, frozen=True):
     data: bytes
     first: object
     size: int
+
+    @cached_property
+    def top(self) -> Top:
+        """What stands at its top, also where `first` is None. Worked out once for all formats."""
+        return seen(self.first, self.data)
 
 
 class Format(Protocol):

@@ -5,14 +5,13 @@ For telling formats apart. Not a parser: nothing is checked, and nothing raises.
 
 import json
 import re
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
-from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}:,]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]', re.DOTALL)
 
 
 class Top(msgspec.Struct, frozen=True):
@@ -23,14 +22,27 @@ class Top(msgspec.Struct, frozen=True):
     element: Table = {}
 
 
-def top_of(head: Head) -> Top:
+class Beginning(Protocol):
+    """What knows its top: the head of a file."""
+
+    @property
+    def top(self) -> Top: ...
+
+
+def top_of(head: Beginning) -> Top:
     """What `head` shows of its file."""
-    found: Any = head.first
+    return head.top
+
+
+def seen(first: object, data: bytes) -> Top:
+    """What the beginning of a file shows; `first` is its first value, None where it is longer than
+    `data`."""
+    found: Any = first
     if isinstance(found, dict):
         return Top(frozenset(cast(Table, found)))
     if isinstance(found, list):
         return Top(element=_first_table(cast(list[Any], found)))
-    data = head.data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    data = data.lstrip(b"\xef\xbb\xbf \t\r\n")
     if data.startswith(b"{"):
         return Top(frozenset(_keys(data)))
     if data.startswith(b"["):

@@ -11,7 +11,6 @@ from reflexarc.traces.formats.inspect_pieces import Budget
 from reflexarc.traces.formats.inspect_sample import Sample, requests_of
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, decoded, table, tables, text
-from reflexarc.traces.peek import top_of
 from reflexarc.traces.requests import FileReport, RecordedRequest
 
 COPY = "a request that another log of the same sample has"
@@ -28,7 +27,7 @@ class InspectAi:
             return b"_journal/" in head.data or (
                 b"samples/" in head.data and b"header.json" in head.data
             )
-        return top_of(head).keys >= {"version", "status", "eval"}
+        return head.top.keys >= {"version", "status", "eval"}
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         packed = [path for path in paths if _is_packed(path)]

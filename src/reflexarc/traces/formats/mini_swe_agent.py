@@ -19,7 +19,6 @@ from reflexarc.traces.formats.usage import counts_of
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, amount, encoded, moment, number, table, tables, text
 from reflexarc.traces.models import bare, owner
-from reflexarc.traces.peek import top_of
 from reflexarc.traces.requests import (
     ABSENT,
     Counts,
@@ -38,7 +37,7 @@ class MiniSweAgent:
     name = "mini-swe-agent"
 
     def recognises(self, head: Head) -> bool:
-        top = top_of(head)
+        top = head.top
         is_named = head.path.name.endswith((".traj.json", ".traj.json.gz"))
         if top.element:
             is_chat = {"role", "content"} <= top.element.keys()

@@ -26,7 +26,6 @@ from reflexarc.traces.formats.openhands_metrics import (
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, has_zone, listed, table, tables, text
 from reflexarc.traces.models import bare, owner
-from reflexarc.traces.peek import top_of
 from reflexarc.traces.requests import (
     Counts,
     FileReport,
@@ -57,7 +56,7 @@ class OpenHands:
     name = "openhands"
 
     def recognises(self, head: Head) -> bool:
-        top = top_of(head)
+        top = head.top
         if head.path.name == "base_state.json" and top.keys:
             return True
         if head.path.parent.name == "events" and _EVENT_FILE.match(head.path.name):
@@ -210,7 +209,7 @@ def _uncounted(answer: Answer) -> Call:
 def _paired(calls: list[Call], answers: dict[str, Answer]) -> Iterator[tuple[Call, Answer | None]]:
     """Calls with their responses: by id, else (sums that grew) the first response after the sum
     and before the next."""
-    left = [one for one in answers.values() if one.prompt is not None]
+    left = [one for one in answers.values() if not one.condensed]
     marks = sorted(
         one.position for one in calls if one.position is not None and one.usage == "default"
     )

@@ -69,7 +69,8 @@ def classic_answers(events: Sequence[Table]) -> dict[str, Answer]:
             own = text(_response(event).get("id")) or f"event-{text(event.get('id')) or position}"
             answer = found.get(own)
             if answer is None:
-                prompt = Prompt((*fixed, *seen), complete=False)
+                pieces = (*fixed, *seen)
+                prompt = Prompt(pieces, complete=False) if pieces else None
                 answer = found[own] = Answer(own, position, at_s, asked, prompt)
                 seen.append(_answered(event, position))
                 answer.text = text(arguments.get("thought")) or text(arguments.get("content"))

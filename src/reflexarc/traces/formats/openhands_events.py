@@ -18,8 +18,9 @@ _RESULTS = ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent")
 
 
 class Answer(msgspec.Struct):
-    """One response. `prompt` is None where it was not the conversation that was sent (to condense
-    it); `asked_s` is when the newest of what it answers was there."""
+    """One response. `prompt` is None where the log shows nothing of what was sent; `asked_s` is
+    when the newest of what it answers was there. `condensed`: the conversation was not gone on with
+    but shortened."""
 
     response_id: str
     position: int
@@ -29,6 +30,7 @@ class Answer(msgspec.Struct):
     starts: Start = ""
     text: str = ""
     tools: list[RecordedTool] = []
+    condensed: bool = False
 
 
 class Conversation:
@@ -52,7 +54,9 @@ class Conversation:
         elif kind == "SystemPromptEvent":
             self._fixed = _fixed(event)
         elif kind.startswith("Condensation") and "forgotten_event_ids" in event:
-            self._answered(event, position, None)
+            answer = self._answered(event, position, None)
+            if answer is not None:
+                answer.condensed = True
             self._condense(event)
         elif kind in _RESULTS:
             self._ended(event, kind)
@@ -69,8 +73,9 @@ class Conversation:
                     answer.text += words(table(event.get("llm_message")))
             self._see(event, position, role)
 
-    def _prompt(self) -> Prompt:
-        return Prompt((*self._fixed, *(piece for _, piece in self._visible)), complete=False)
+    def _prompt(self) -> Prompt | None:
+        pieces = (*self._fixed, *(piece for _, piece in self._visible))
+        return Prompt(pieces, complete=False) if pieces else None
 
     def _answered(self, event: Table, position: int, prompt: Prompt | None) -> Answer | None:
         own = text(event.get("llm_response_id"))

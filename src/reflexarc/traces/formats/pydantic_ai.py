@@ -12,7 +12,6 @@ from reflexarc.traces.documents import Document, documents, tally
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, amount, encoded, moment, table, tables, text
 from reflexarc.traces.models import owner, provider
-from reflexarc.traces.peek import top_of
 from reflexarc.traces.requests import (
     ABSENT,
     Counts,
@@ -31,7 +30,7 @@ class PydanticAi:
     name = "pydantic-ai"
 
     def recognises(self, head: Head) -> bool:
-        element = top_of(head).element
+        element = head.top.element
         return element.get("kind") in ("request", "response") and "parts" in element
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:

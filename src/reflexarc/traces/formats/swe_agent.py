@@ -17,7 +17,6 @@ from reflexarc.traces.formats.swe_steps import Step, steps_of
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, amount, decoded, table, tables, text
 from reflexarc.traces.models import bare, owner
-from reflexarc.traces.peek import top_of
 from reflexarc.traces.requests import ABSENT, Counts, Figure, FileReport, RecordedRequest, estimated
 
 MAX_CALLS = 100_000
@@ -28,7 +27,7 @@ class SweAgent:
     name = "swe-agent"
 
     def recognises(self, head: Head) -> bool:
-        keys = top_of(head).keys
+        keys = head.top.keys
         if keys & {"trajectory_format", "messages"}:
             return False
         return keys >= {"trajectory", "history"} or (

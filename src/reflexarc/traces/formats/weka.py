@@ -14,7 +14,6 @@ from reflexarc.steps.prompt import Blocks
 from reflexarc.traces.documents import Document, documents, tally
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, amount, listed, table, text
-from reflexarc.traces.peek import top_of
 from reflexarc.traces.requests import (
     ABSENT,
     Counts,
@@ -40,7 +39,7 @@ class Weka:
     name = "weka"
 
     def recognises(self, head: Head) -> bool:
-        return top_of(head).keys >= {"block_size", "requests"}
+        return head.top.keys >= {"block_size", "requests"}
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         found: list[RecordedRequest] = []
