@@ -5,11 +5,14 @@ For telling formats apart. Not a parser: nothing is checked, and nothing raises.
 
 import json
 import re
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from reflexarc.traces.loose import Table
+
+if TYPE_CHECKING:
+    from reflexarc.traces.logs import Head
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]', re.DOTALL)
 
@@ -22,14 +25,7 @@ class Top(msgspec.Struct, frozen=True):
     element: Table = {}
 
 
-class Beginning(Protocol):
-    """What knows its top: the head of a file."""
-
-    @property
-    def top(self) -> Top: ...
-
-
-def top_of(head: Beginning) -> Top:
+def top_of(head: "Head") -> Top:
     """What `head` shows of its file."""
     return head.top
 

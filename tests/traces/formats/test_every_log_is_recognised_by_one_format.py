@@ -28,8 +28,13 @@ SAMPLES = {
 }
 
 
+# the last one takes whatever holds a request, when no other has
+LAST = "provider-logs"
+
+
 def recognising(head: Head) -> list[str]:
-    return [format.name for format in FORMATS if format.recognises(head)]
+    found = [format.name for format in FORMATS if format.recognises(head)]
+    return found[:-1] if found[:-1] and found[-1] == LAST else found
 
 
 def test_every_public_sample_is_recognised_by_its_format_alone(data: Path) -> None:
@@ -81,4 +86,4 @@ def test_what_is_no_log_of_a_run_is_left_alone(
     path.write_bytes(text.encode("latin-1"))
     runs = set(SAMPLES.values()) - {NOTHING, "claude-code", "codex"}
     assert not set(recognising(head_of(path))) & runs
-    assert read(path).requests == []
+    assert {report.format for report in read(path).files} <= {NOTHING, LAST}
