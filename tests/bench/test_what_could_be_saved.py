@@ -123,6 +123,23 @@ def test_what_caches_would_miss_is_told_for_two_times_to_live() -> None:
     assert any("forgets after 5 minutes would miss 67%" in one for one in made.verdicts)
 
 
+def test_what_a_log_does_not_hold_of_prompts_is_taken_to_stay_the_same() -> None:
+    said = [f"message {number} " * 40 for number in range(3)]
+    seen = [sum(map(len, said[: at + 1])) / 4 for at in range(3)]
+    made = report(
+        *(
+            request(
+                at, sent=text(*said[: at + 1], complete=False), prompt=seen[at] + 8000, at_s=60 * at
+            )
+            for at in range(3)
+        )
+    )
+    (short, _) = made.cache_expiry
+    assert short.kind == "estimated"
+    assert short.missed_tokens == pytest.approx(8000 + seen[2], abs=70)
+    assert made.texts.covers == pytest.approx(sum(seen) / (sum(seen) + 24_000), abs=1e-3)
+
+
 def test_without_prompts_nothing_is_said_of_reuse() -> None:
     made = report(request(0, prompt=100), request(1, prompt=100))
     assert made.cache_expiry == []

@@ -16,7 +16,7 @@ from reflexarc.bench.waste_breaks import MAX_BREAKS, BreakFound, breaks
 from reflexarc.bench.waste_cost import NO_MODEL, Costs
 from reflexarc.bench.waste_expiry import CacheExpiry, cache_expiry
 from reflexarc.bench.waste_figures import Figures, figures, hit_rate
-from reflexarc.bench.waste_prompts import Known, Texts, context_tokens, known, texts
+from reflexarc.bench.waste_prompts import Known, Texts, context_tokens, held_tokens, known, texts
 from reflexarc.bench.waste_rows import FileRow, Row, Rows
 from reflexarc.bench.waste_savings import Saving, savings
 from reflexarc.bench.waste_time import Rates, Step, Times, first_token_s, spent, steps, times
@@ -108,6 +108,7 @@ def waste(
     broken = breaks(requests, found, costs, rates)
     rows = Rows(requests, cost, time_of, found)
     lengths = [context_tokens(one).value or 0.0 for one in requests]
+    held = [held_tokens(*pair) for pair in zip(requests, found, strict=True)]
     previous = [one.reused and one.reused.previous for one in found]
     earlier = [one.reused and one.reused.earlier for one in found]
     made = Waste(
@@ -123,8 +124,8 @@ def waste(
         redundancy=_overall(previous, earlier),
         redundancy_by_context=by_context(lengths, previous),
         redundancy_any_earlier_by_context=by_context(lengths, earlier),
-        concentration=_concentrated(lengths, previous),
-        again=_again(lengths, found),
+        concentration=_concentrated(held, previous),
+        again=_again(held, found),
         breaks=broken[:MAX_BREAKS],
         break_totals=_break_totals(broken),
         cache_expiry=cache_expiry(requests, found, costs),
@@ -175,7 +176,8 @@ def _first_tokens(
         if cached is None or request.unknown_cache:
             if one.followed is None:
                 continue
-            cached = one.followed.shared_tokens
+            hidden = one.sent.hidden_tokens if one.sent is not None else 0.0
+            cached = one.followed.shared_tokens + hidden
         seen[request.model].append((max(0.0, sent - cached), first))
     return seen
 

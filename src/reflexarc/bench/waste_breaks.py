@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from reflexarc.bench.waste_cost import Costs, anew_usd
-from reflexarc.bench.waste_prompts import Known, context_tokens
+from reflexarc.bench.waste_prompts import Known, context_tokens, held_tokens
 from reflexarc.bench.waste_time import Rates
 from reflexarc.context.breaks import Break, compare
 from reflexarc.context.lineage import SHRUNK
@@ -64,11 +64,6 @@ def breaks(
     requests: Sequence[RecordedRequest], found: Sequence[Known], costs: Costs, rates: Rates
 ) -> list[BreakFound]:
     """All of them, the costliest first: by money, then by tokens."""
-    caching = {
-        (one.provider, one.model)
-        for one in requests
-        if not one.unknown_cache and (one.counts.cache_read.value or 0) > 0
-    }
     last: dict[tuple[str, str], int] = {}
     made: list[BreakFound] = []
     for at, request in enumerate(requests):
@@ -79,18 +74,20 @@ def breaks(
         lost = None
         if one.followed is not None and one.followed.how == "broken" and one.before is not None:
             before = one.before
-            lost = _in_prompts(requests[before], request, one)
+            lost = _in_prompts(requests[before], request, found[before], one)
         elif one.followed is not None:
             before = one.before  # none where a conversation of its own begins
         if lost is None and before is not None:
-            lost = _in_counts(requests[before], request, caching)
+            lost = _in_counts(requests[before], request)
         if lost is not None and before is not None and round(lost.tokens) > 0:
             made.append(_row(requests[before], request, lost, costs, rates))
     made.sort(key=lambda one: (-(one.usd or 0.0), -one.lost_tokens, one.session, one.request))
     return made
 
 
-def _in_prompts(before: RecordedRequest, request: RecordedRequest, one: Known) -> _Lost | None:
+def _in_prompts(
+    before: RecordedRequest, request: RecordedRequest, of_before: Known, one: Known
+) -> _Lost | None:
     assert one.followed is not None
     was, now = before.prompt, request.prompt
     if isinstance(was, Prompt) and isinstance(now, Prompt):
@@ -98,7 +95,7 @@ def _in_prompts(before: RecordedRequest, request: RecordedRequest, one: Known) -
         if named is None:
             return None
         whole = max(1, named.before_bytes)
-        tokens = named.again_bytes / whole * (context_tokens(before).value or 0.0)
+        tokens = named.again_bytes / whole * held_tokens(before, of_before)
         is_sure = was.complete and now.complete
         lost = _Lost(
             tokens, named.cause, _why(named, is_sure), "text",
@@ -138,10 +135,9 @@ def _why(named: Break, is_sure: bool) -> str:
     return text if is_sure else f"{text}; in the part of the prompt that is in this log"
 
 
-def _in_counts(
-    before: RecordedRequest, request: RecordedRequest, caching: set[tuple[str, str]]
-) -> _Lost | None:
-    """Less was read from the cache than was in it, by more than a block."""
+def _in_counts(before: RecordedRequest, request: RecordedRequest) -> _Lost | None:
+    """Less was read from the cache than was in it, by more than a block. Where tokens written to it
+    are not told, only what had been read from it before was surely in it."""
     if request.starts or request.unknown_cache or before.unknown_cache:
         return None
     was, now = before.counts, request.counts
@@ -150,11 +146,7 @@ def _in_counts(
     sent, length, cached = was.prompt.value, now.prompt.value, now.cache_read.value
     if sent is None or length is None or cached is None or was.cache_read.value is None:
         return None
-    held = sent
-    if was.cache_write.value is not None:
-        held = min(sent, was.cache_read.value + was.cache_write.value)
-    if not was.cache_write.value and (request.provider, request.model) not in caching:
-        return None  # nothing shows that this model is cached at all
+    held = min(sent, was.cache_read.value + (was.cache_write.value or 0))
     held = min(held, length)
     if held < MIN_CACHED_TOKENS or cached >= held - BLOCK_TOKENS:
         return None
@@ -171,9 +163,9 @@ def _suggested(before: RecordedRequest, request: RecordedRequest) -> tuple[str, 
     if gap_s is not None and gap_s > ttl_s:
         lives = "an hour, as this log asks for" if is_long else "usually 5 minutes"
         return "expired", f"{_minutes(gap_s)} after the last use; caches live {lives}"
-    why = "the provider's side is possible: another machine, or no room in its cache"
+    why = "the provider's side is possible (another machine, no room in its cache)"
     if not (isinstance(request.prompt, Prompt) and request.prompt.complete):
-        why += "; or a part of the prompt that is not in this log"
+        why += ", or a part of the prompt that is not in this log"
     return "unknown", why
 
 

@@ -7,7 +7,7 @@ import msgspec
 from reflexarc.bench.waste_cost import Costs
 from reflexarc.bench.waste_prompts import TTLS_S, Known
 from reflexarc.context.expiry import added
-from reflexarc.traces.requests import RecordedRequest
+from reflexarc.traces.requests import Kind, RecordedRequest
 from reflexarc.wire.usage import Usage
 
 _HOUR_S = 3600.0
@@ -17,7 +17,8 @@ class CacheExpiry(msgspec.Struct, frozen=True):
     """A cache that holds every prefix for `ttl_s` after its last use, over all earlier prompts of a
     session: the share of all prompt tokens that it misses; `cold_share` of them no cache can have.
     `cost_usd`: what the requests would cost so, each token that is missed charged as written to the
-    cache; None where one of them has no price."""
+    cache; None where one of them has no price. Estimated where tokens are, and where a log holds a
+    part of the prompts: what it does not hold is taken to stay the same."""
 
     ttl_s: float
     requests: int
@@ -26,6 +27,7 @@ class CacheExpiry(msgspec.Struct, frozen=True):
     share: float
     cold_share: float
     cost_usd: float | None
+    kind: Kind
 
 
 def cache_expiry(
@@ -36,6 +38,8 @@ def cache_expiry(
     missed = [one.missed for one in found if one.missed is not None]
     if not missed:
         return []
+    timed = [requests[at] for at in places]
+    is_sure = all(_is_sure(request, found[at]) for request, at in zip(timed, places, strict=True))
     return [
         CacheExpiry(
             one.ttl_s,
@@ -44,12 +48,16 @@ def cache_expiry(
             round(one.missed_tokens),
             round(one.share, 6),
             round(one.cold_tokens / one.prompt_tokens, 6) if one.prompt_tokens else 0.0,
-            _cost_usd(
-                [requests[at] for at in places], [m.at[number] for m in missed], costs, one.ttl_s
-            ),
+            _cost_usd(timed, [m.at[number] for m in missed], costs, one.ttl_s),
+            "derived" if is_sure else "estimated",
         )
         for number, one in enumerate(added(missed, TTLS_S))
     ]
+
+
+def _is_sure(request: RecordedRequest, one: Known) -> bool:
+    is_counted = request.counts.prompt.kind in ("measured", "derived")
+    return is_counted and one.sent is not None and not one.sent.hidden_tokens
 
 
 def _cost_usd(

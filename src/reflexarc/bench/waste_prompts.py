@@ -59,11 +59,14 @@ def known(requests: Sequence[RecordedRequest], on_done: OnDone | None = None) ->
         prompts = settled([_prompt(requests[at]) for at in places])
         for at, prompt in zip(places, prompts, strict=True):
             request = requests[at]
+            tokens = context_tokens(request).value or 0.0
+            held = tokens if _is_whole(prompt) else min(tokens, _held_tokens(prompt))
             found[at].sent = Sent(
                 thread=f"{request.session}\n{request.agent}",
                 prompt=prompt,
-                tokens=context_tokens(request).value or 0.0,
+                tokens=held,
                 at_s=_at_s(request),
+                hidden_tokens=tokens - held,
             )
     everything = [(at, one.sent) for at, one in enumerate(found) if one.sent is not None]
     shares = reuse(sent for _, sent in everything)
@@ -78,6 +81,11 @@ def known(requests: Sequence[RecordedRequest], on_done: OnDone | None = None) ->
         if on_done is not None:
             on_done(0.5 + 0.5 * done / len(everything))
     return found
+
+
+def held_tokens(request: RecordedRequest, one: Known) -> float:
+    """What shares of its prompt are shares of: the part that the log holds."""
+    return (context_tokens(request).value or 0.0) if one.sent is None else one.sent.tokens
 
 
 def texts(requests: Sequence[RecordedRequest]) -> Texts:
@@ -120,6 +128,10 @@ def _by_session(requests: Sequence[RecordedRequest]) -> dict[str, list[int]]:
 def _prompt(request: RecordedRequest) -> Prompt | Blocks:
     assert request.prompt is not None
     return request.prompt
+
+
+def _is_whole(prompt: Prompt | Blocks) -> bool:
+    return isinstance(prompt, Blocks) or prompt.complete
 
 
 def _held_tokens(prompt: Prompt | Blocks) -> float:

@@ -57,7 +57,7 @@ def of_totals(totals: Figures, errors: int) -> list[str]:
     else:
         said += f"; {dollars(totals.cost_usd)}"
     if errors:
-        said += f"; {counted(errors, 'request')} failed and are not among them"
+        said += f"; {counted(errors, 'request')} failed besides"
     return [said + "."]
 
 
@@ -146,7 +146,8 @@ def of_expiry(expired: Sequence[CacheExpiry]) -> list[str]:
     said = (
         f"A cache that forgets after {short.ttl_s / 60:g} minutes would miss "
         f"{percent(short.share)} of the prompt tokens, one that keeps an hour {percent(long.share)}"
-        f"; {percent(long.cold_share)} were never sent before."
+        f"; {percent(long.cold_share)} were never sent before"
+        + (" (estimated)." if short.kind == "estimated" else ".")
     )
     if short.cost_usd is not None and long.cost_usd is not None:
         better = "the hour" if long.cost_usd < short.cost_usd else "5 minutes"

@@ -52,7 +52,8 @@ def added(missed: Sequence[Missed], ttls_s: Sequence[float]) -> list[Expiry]:
 def misses(sent: Sequence[Sent], ttls_s: Sequence[float]) -> list[Missed]:
     """For each prompt that has a time. `sent` is all that was sent in one session by any of its
     agents, in order of time. Every prompt is cached whole, and each use of a prefix keeps it for
-    another time to live. By whole blocks, as caches are."""
+    another time to live. By whole blocks, as caches are. What is hidden in front of a prompt is
+    taken to be the same in all prompts of a session."""
     held = Beginnings()
     times: list[float] = []
     found: list[Missed] = []
@@ -65,8 +66,11 @@ def misses(sent: Sequence[Sent], ttls_s: Sequence[float]) -> list[Missed]:
         for since_s in (float("-inf"), *(one.at_s - ttl_s for ttl_s in ttls_s)):
             blocks = held.alive(keys, times, since_s)
             length = int(ends[blocks - 1]) if blocks else 0
-            lacking.append(one.tokens * (1 - share_of(one, length)))
-        found.append(Missed(one.tokens, lacking[0], tuple(lacking[1:])))
+            is_held = any(at_s >= since_s for at_s in times[-1:])
+            hidden = 0.0 if is_held else one.hidden_tokens
+            lacking.append(hidden + one.tokens * (1 - share_of(one, length)))
+        whole = one.tokens + one.hidden_tokens
+        found.append(Missed(whole, lacking[0], tuple(lacking[1:])))
         held.add(one.prompt, keys)
         times.append(one.at_s)
     return found

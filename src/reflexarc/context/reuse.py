@@ -17,12 +17,14 @@ LITTLE = 0.5
 
 class Sent(msgspec.Struct, frozen=True):
     """A prompt as it was sent: `thread` is its conversation (session and agent), `tokens` how long
-    it is, `at_s` when (None where that is not known)."""
+    it is, `at_s` when (None where that is not known). `hidden_tokens` more stood in front of it,
+    which a log does not hold: a system prompt, tools."""
 
     thread: str
     prompt: Prompt | Blocks
     tokens: float
     at_s: float | None = None
+    hidden_tokens: float = 0.0
 
 
 class Reused(msgspec.Struct, frozen=True):
