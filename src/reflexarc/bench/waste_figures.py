@@ -29,7 +29,8 @@ class Total(msgspec.Struct):
 
     @property
     def value(self) -> float | None:
-        return float(self._sum) if self.known else None
+        """To nine places: what floats of a log add behind them is no money."""
+        return round(float(self._sum), 9) if self.known else None
 
     @property
     def whole(self) -> int | None:
