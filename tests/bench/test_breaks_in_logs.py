@@ -56,6 +56,16 @@ def test_blocks_that_change_are_found_and_their_text_said_to_be_missing() -> Non
     assert "its text is not in this log" in one.why
 
 
+def test_a_text_that_changes_in_its_middle_is_read_anew_from_there() -> None:
+    before, after = ("start " * 500 + f"plan {plan} " + "rest " * 400 for plan in ("one", "two"))
+    (one,) = _breaks(
+        request(0, sent=text(before), prompt=len(before) / 4),
+        request(1, sent=text(after), prompt=len(after) / 4),
+    )
+    assert (one.source, one.cause) == ("text", "history_edited")
+    assert one.lost_tokens == pytest.approx(500, abs=3)
+
+
 def test_interleaved_conversations_are_none() -> None:
     main, side = blocks(*range(60)), blocks(*range(900, 920))
     turns = [request(0, sent=main, prompt=6000), request(1, sent=side, prompt=2000)]

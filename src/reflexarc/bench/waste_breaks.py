@@ -14,6 +14,7 @@ from reflexarc.bench.waste_prompts import Known, context_tokens, held_tokens
 from reflexarc.bench.waste_time import Rates
 from reflexarc.context.breaks import Break, compare
 from reflexarc.context.lineage import SHRUNK
+from reflexarc.context.prefixes import same_end
 from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.requests import Kind, RecordedRequest
 
@@ -95,11 +96,13 @@ def _in_prompts(
         if named is None:
             return None
         whole = max(1, named.before_bytes)
-        tokens = named.again_bytes / whole * held_tokens(before, of_before)
-        is_sure = was.complete and now.complete
+        again_bytes = max(named.again_bytes, same_end(was, now))
+        tokens = again_bytes / whole * held_tokens(before, of_before)
+        is_whole = was.complete and now.complete
+        is_counted = context_tokens(before).kind in ("measured", "derived")
         lost = _Lost(
-            tokens, named.cause, _why(named, is_sure), "text",
-            "derived" if is_sure else "estimated", named.path,
+            tokens, named.cause, _why(named, is_whole), "text",
+            "derived" if is_whole and is_counted else "estimated", named.path,
         )  # fmt: skip
     else:
         lost = _Lost(
@@ -127,12 +130,12 @@ def _by_blocks(before: RecordedRequest, request: RecordedRequest, one: Known) ->
     return "unknown", f"{place}; its text is not in this log"
 
 
-def _why(named: Break, is_sure: bool) -> str:
+def _why(named: Break, is_whole: bool) -> str:
     where = named.path or named.kind
     text = f"{where}: {named.was!r} became {named.now!r}" if named.was or named.now else where
     if named.names:
         text += f" ({', '.join(named.names)})"
-    return text if is_sure else f"{text}; in the part of the prompt that is in this log"
+    return text if is_whole else f"{text}; in the part of the prompt that is in this log"
 
 
 def _in_counts(before: RecordedRequest, request: RecordedRequest) -> _Lost | None:

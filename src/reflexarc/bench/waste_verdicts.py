@@ -221,6 +221,8 @@ def counted(number: int, what: str) -> str:
 
 def percent(share: float) -> str:
     """With as many digits as tell: 99.5%, 12%, 100%."""
+    if 0.9995 <= share < 1.0:
+        return ">99.9%"
     is_plain = 0.1 <= share < 0.9 or share in (0.0, 1.0)
     return f"{share:.0%}" if is_plain else f"{share:.1%}"
 

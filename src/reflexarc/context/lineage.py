@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from reflexarc.context.breaks import compare
-from reflexarc.context.prefixes import Beginnings, Match, length_of, shared
+from reflexarc.context.prefixes import Beginnings, Match, length_of, same_end, shared
 from reflexarc.context.reuse import LITTLE, Sent, share_of
 from reflexarc.steps.prompt import Blocks, Prompt
 
@@ -108,7 +108,10 @@ def _returns(match: Match, before: Sent, one: Sent) -> bool:
         return False
     if isinstance(before.prompt, Prompt) and isinstance(one.prompt, Prompt):
         named = compare(before.prompt, one.prompt)
-        return named is None or named.again_bytes < _RESENT * named.lost_bytes
+        if named is None:
+            return True
+        again_bytes = max(named.again_bytes, same_end(before.prompt, one.prompt))
+        return again_bytes < _RESENT * named.lost_bytes
     return one.tokens < SHRUNK * before.tokens
 
 

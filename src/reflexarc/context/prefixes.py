@@ -62,6 +62,16 @@ def shared(before: Prompt | Blocks, after: Prompt | Blocks) -> int:
     return length
 
 
+def same_end(before: Prompt, after: Prompt) -> int:
+    """Bytes that both end with, behind what they begin with: of prompts that are one text each, in
+    which nothing else tells what was sent once more; else 0."""
+    one, other = list(_read(before)), list(_read(after))
+    if len(one) != 1 or len(other) != 1 or not (one[0].plain and other[0].plain):
+        return 0
+    begins = _same_bytes(one[0].raw, other[0].raw)
+    return _same_bytes(one[0].raw[begins:][::-1], other[0].raw[begins:][::-1])
+
+
 class Beginnings:
     """All beginnings of the prompts that were added, each with the latest prompt that has it.
 
