@@ -8,6 +8,7 @@ from reflexarc.traces.formats.mini_swe_agent import MiniSweAgent
 from reflexarc.traces.formats.opencode import OpenCode
 from reflexarc.traces.formats.openhands import OpenHands
 from reflexarc.traces.formats.otlp import Otlp
+from reflexarc.traces.formats.pi import Pi
 from reflexarc.traces.formats.provider_logs import ProviderLogs
 from reflexarc.traces.formats.pydantic_ai import PydanticAi
 from reflexarc.traces.formats.request_dump import RequestDump
@@ -22,6 +23,7 @@ FORMATS: tuple[Format, ...] = (
     Codex(),
     GeminiCli(),
     OpenCode(),
+    Pi(),
     # exports: gateways, tracing, request logs
     Otlp(),
     RequestDump(),
