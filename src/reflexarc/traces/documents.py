@@ -16,7 +16,7 @@ from reflexarc.traces.logs import whole
 from reflexarc.traces.loose import decoded
 from reflexarc.traces.requests import FileReport, RecordedRequest
 
-MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
+MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 """A JSON value longer than this, unpacked, is not read and its file says so."""
 
 BAD_JSON = "not JSON"

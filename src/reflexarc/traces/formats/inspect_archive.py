@@ -15,7 +15,7 @@ from reflexarc.steps.errors import InputError
 from reflexarc.traces import zstd
 
 MAX_MEMBERS = 500_000
-MAX_MEMBER_BYTES = 512 * 1024 * 1024
+MAX_MEMBER_BYTES = 256 * 1024 * 1024
 MAX_ARCHIVE_BYTES = 4 * 1024 * 1024 * 1024
 """Limits on what is unpacked: more members, a longer one, or more in all are not read."""
 

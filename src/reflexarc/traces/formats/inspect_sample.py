@@ -12,10 +12,10 @@ import xxhash
 from reflexarc.steps.prompt import Piece
 from reflexarc.traces.formats.chat_pieces import called, words
 from reflexarc.traces.formats.inspect_pieces import Budget, SamplePieces
+from reflexarc.traces.inclusive import Told, settled
 from reflexarc.traces.loose import Table, amount, moment, table, tables, text
 from reflexarc.traces.models import bare, owner
 from reflexarc.traces.requests import (
-    ABSENT,
     Counts,
     Figure,
     FileReport,
@@ -87,6 +87,7 @@ def _request(
     retries = amount(event.get("retries")) or 0
     failed = bool(event.get("error") or output.get("error")) and not usage
     unfinished = bool(event.get("pending"))
+    counts, unknown = _counts(usage)
     notes = (
         *((f"{retries:.0f} attempts before it failed",) if retries else ()),
         *(("it had not ended when the log was written",) if unfinished else ()),
@@ -98,7 +99,8 @@ def _request(
         service_tier=_tier(event),
         began_s=began,
         ended_s=ended,
-        counts=_counts(usage),
+        counts=counts,
+        unknown_cache=unknown,
         cost_usd=measured(amount(usage.get("total_cost"))),
         tools=tuple(
             tools.get(id) or RecordedTool(name, id) for name, id, _ in called(answer) if name
@@ -115,26 +117,28 @@ def _tier(event: Table) -> str:
     return "" if tier == "default" else tier
 
 
-def _counts(usage: Table) -> Counts:
-    given = amount(usage.get("input_tokens"))
-    output = amount(usage.get("output_tokens"))
+def _counts(usage: Table) -> tuple[Counts, bool]:
+    """And whether it cannot be told if cached tokens are inside the prompt."""
     read = amount(usage.get("input_tokens_cache_read"))
     written = amount(usage.get("input_tokens_cache_write"))
-    total = amount(usage.get("total_tokens"))
-    beside = (read or 0) + (written or 0)
-    if given is None:
-        prompt = ABSENT
-    elif not beside or (output is not None and total == given + output and given >= beside):
-        prompt = measured(given)
-    else:
-        prompt = derived(given + beside)
-    return Counts(
-        prompt=prompt,
+    reasoning = amount(usage.get("reasoning_tokens"))
+    told = Told(
+        prompt=amount(usage.get("input_tokens")),
+        output=amount(usage.get("output_tokens")),
+        cache_read=read,
+        cache_write=written,
+        reasoning=reasoning,
+        total=amount(usage.get("total_tokens")),
+    )
+    found = settled(told, "disjoint")
+    counts = Counts(
+        prompt=measured(found.prompt) if found.prompt == told.prompt else derived(found.prompt),
         cache_read=measured(read),
         cache_write=measured(written),
-        output=measured(output),
-        reasoning=measured(amount(usage.get("reasoning_tokens"))),
+        output=measured(found.output) if found.output == told.output else derived(found.output),
+        reasoning=measured(reasoning),
     )
+    return counts, found.unknown
 
 
 def _times(event: Table, output: Table) -> tuple[Figure, Figure]:

@@ -111,7 +111,7 @@ def _request(base: RecordedRequest, message: Table, response: Table) -> Recorded
     asked = text(response.get("model"))
     prompt = base.prompt if isinstance(base.prompt, Prompt) else Prompt(())
     answer = _answer(message, response)
-    counts = counts_of(table(response.get("usage")))
+    counts, unknown = counts_of(table(response.get("usage")))
     if counts.prompt.value is None and counts.output.value is None:
         calls = [part for name, _, given in called(answer) for part in (name, given)]
         counts = Counts(prompt=prompt_tokens(prompt), output=output_tokens(words(answer), *calls))
@@ -121,6 +121,7 @@ def _request(base: RecordedRequest, message: Table, response: Table) -> Recorded
         model=(asked if whose and asked else bare(base.model) or bare(asked)),
         provider=whose or owner(asked),
         counts=counts,
+        unknown_cache=unknown,
         cost_usd=measured(amount(table(message.get("extra")).get("cost"))),
         output_text=words(answer),
     )

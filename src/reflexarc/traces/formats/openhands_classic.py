@@ -31,7 +31,7 @@ def classic_calls(events: Sequence[Table]) -> list[Call]:
     for index, event in enumerate(events):
         response = _response(event)
         own = text(response.get("id"))
-        counts = counts_of(table(response.get("usage")))
+        counts, _ = counts_of(table(response.get("usage")))
         if own and own not in found and counts != Counts():
             found[own] = Call(
                 usage="default",
