@@ -48,7 +48,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     private network; `local`: it runs on machines of one's own, so that what must not leave may go
     there. `max_parallel`: requests at work there at once. `charged_as`: its name in the prices.
     `urls` in place of `url`: replicas that serve the same; limits hold for each. `metrics`: it is
-    asked for its own load.
+    asked for its own load; `kv_events`: where each replica tells of its prefix cache, in order.
     """
 
     kind: str = "compatible"
@@ -65,6 +65,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     charged_as: str | None = None
     warm_connections: int = 0
     metrics: bool = False
+    kv_events: tuple[str, ...] = ()
 
     @property
     def places(self) -> tuple[str | None, ...]:

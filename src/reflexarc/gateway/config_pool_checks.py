@@ -1,6 +1,7 @@
 """Whether providers, models, aliases and tiers of a configuration fit together."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterable
 
 from reflexarc.gateway.config import GatewayConfig
@@ -15,6 +16,8 @@ MAX_REPLICAS = 64
 """Of one provider."""
 TELLS_LOAD = ("vllm", "sglang", "llamacpp", "compatible")
 """Kinds with metrics that are known; behind a compatible one it may be any of them."""
+TELLS_EVENTS = ("vllm", "compatible")
+_ENDPOINT = re.compile(r"tcp://(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 
 
 def check_pool(config: GatewayConfig, at: Callable[..., str]) -> None:
@@ -103,6 +106,7 @@ def _check_provider(name: str, provider: ProviderConfig, at: Callable[..., str])
     if provider.urls and provider.url is not None:
         raise ConfigError(f"{here}: url or urls, not both")
     _check_places(name, provider, at)
+    _check_kv_events(name, provider, at)
     if provider.metrics and provider.kind not in TELLS_LOAD:
         raise ConfigError(
             f"{at('provider', name, 'metrics')}: provider.{name}: {provider.kind} tells no load: "
@@ -120,6 +124,19 @@ def _check_provider(name: str, provider: ProviderConfig, at: Callable[..., str])
     check_ranges(provider, keyed, "")
     if provider.timeouts is not None:
         check_ranges(provider.timeouts, lambda _: keyed("timeouts"), "timeouts.")
+
+
+def _check_kv_events(name: str, provider: ProviderConfig, at: Callable[..., str]) -> None:
+    if not provider.kv_events:
+        return
+    here = f"{at('provider', name, 'kv_events')}: provider.{name}"
+    if provider.kind not in TELLS_EVENTS:
+        raise ConfigError(f"{here}: kv_events is for {' and '.join(TELLS_EVENTS)}")
+    if len(provider.kv_events) != len(provider.places):
+        raise ConfigError(f"{here}: kv_events has one endpoint for each url, in the same order")
+    for endpoint in provider.kv_events:
+        if not _ENDPOINT.fullmatch(endpoint):
+            raise ConfigError(f"{here}: {endpoint!r} is no endpoint such as tcp://10.1.2.4:5557")
 
 
 def _check_places(name: str, provider: ProviderConfig, at: Callable[..., str]) -> None:

@@ -125,11 +125,19 @@ def _deployments(
     served: Served, provider: ProviderConfig, secret: Secret | None
 ) -> list[Deployment]:
     """One for each replica."""
-    return [_deployment(served, provider, place, secret) for place in provider.places]
+    events = provider.kv_events or ("",) * len(provider.places)
+    return [
+        _deployment(served, provider, place, told, secret)
+        for place, told in zip(provider.places, events, strict=True)
+    ]
 
 
 def _deployment(
-    served: Served, provider: ProviderConfig, place: str | None, secret: Secret | None
+    served: Served,
+    provider: ProviderConfig,
+    place: str | None,
+    events: str,
+    secret: Secret | None,
 ) -> Deployment:
     kind = KINDS[provider.kind]
     base = place or kind.url or ""
@@ -156,6 +164,7 @@ def _deployment(
         timeouts=provider.timeouts,
         replica=replica_of(base) if len(provider.places) > 1 else "",
         metrics=provider.metrics,
+        kv_events=events,
     )
 
 

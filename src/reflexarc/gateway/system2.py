@@ -13,6 +13,7 @@ import msgspec
 from reflexarc.accounts.prices import Prices
 from reflexarc.context.lines import Lines
 from reflexarc.gateway.accounting import Accounting, open_desk
+from reflexarc.gateway.cache_events import CacheEvents
 from reflexarc.gateway.charging import Charging
 from reflexarc.gateway.choosing import Chooser
 from reflexarc.gateway.config import GatewayConfig
@@ -40,7 +41,7 @@ _log = logging.getLogger("reflexarc.gateway")
 
 class System2:
     """`start` and `close` it. `name` is the gateway's; `before` is whose place this one takes: what
-    that measured goes on. Raises `ConfigError` for keys or prices that are not there."""
+    that measured goes on. Raises `ConfigError` for keys, prices or libraries that are not there."""
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class System2:
         self.converting = Converting(config.limits.json_depth)
         self._transport: Transport | None = None
         self._polling: Polling | None = None
+        self._events = CacheEvents(self.fleet, self.chooser.affinity, clock_s)
 
     async def start(self, tls: ssl.SSLContext | None) -> tuple[Transport, Driver, Forwarder]:
         """Inside a running event loop. `tls`: whom to believe over https."""
@@ -90,6 +92,7 @@ class System2:
         await warm_up(transport, self._config)
         self._polling = Polling(self.fleet, self.chooser.affinity, transport, self._clock_s)
         self._polling.start()
+        self._events.start()
         driver = Driver(
             transport,
             Preparing(self.converting, self._state.secret),
@@ -107,6 +110,7 @@ class System2:
         return transport, driver, forwarder
 
     async def close(self) -> None:
+        await self._events.close()
         if self._polling is not None:
             await self._polling.close()
         if self._transport is not None:

@@ -210,8 +210,9 @@ class Affinity:
             self._hold((tenant, prefix.digest(at)), name, read)
 
     def emptied(self, name: str, now_s: float) -> None:
-        """A deployment's cache was cleared, or it began anew: it holds nothing read before."""
-        self._emptied_s[name] = now_s
+        """A deployment's cache was cleared or evicted, or it began anew: nothing is held there that
+        was read before."""
+        self._emptied_s[name] = max(now_s, self._emptied_s.get(name, -math.inf))
 
     def keep_only(self, names: Collection[str]) -> None:
         """Of the deployments that there were these are left."""

@@ -42,7 +42,8 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """`base` is the URL that paths follow. `model` is the provider's name of it, empty where the
     client's own stays. Without a `secret` the client's key passes, if `passes_key`. `local`: what
     must not leave may go there; `private`: its address may be a private one. `replica` tells it
-    from others of its provider that serve the same; `metrics`: it is asked for its own load."""
+    from others of its provider that serve the same; `metrics`: it is asked for its own load;
+    `kv_events`: where it tells of its prefix cache."""
 
     provider: str
     kind: str
@@ -61,6 +62,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     timeouts: Timeouts | None = None
     replica: str = ""
     metrics: bool = False
+    kv_events: str = ""
 
     @property
     def name(self) -> str:
