@@ -1,6 +1,7 @@
 """`reflexarc try` on logs of any known format: the waste report, its JSON and its page."""
 
 import json
+import os
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,25 @@ def test_the_page_holds_all_it_needs_and_escapes_what_logs_say(run: Run, tmp_pat
     assert "prefers-color-scheme:dark" in text
     assert sum(tag == "svg" for tag, _ in page.tags) >= 3
     assert "1 prefix break" in page.text
+
+
+def test_names_that_no_terminal_should_obey_are_shown_as_what_they_are(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / os.fsdecode(b"not \xff UTF-8")
+    folder.mkdir()
+    evil = "\x1b[2Jgone\u202e [bold]"
+    trace(folder / "trace.json", evil, [1, 2, 3], [1, 9, 9, 9])
+    trace(folder / "other.json", "another", [1, 2, 3])
+    figures, page = tmp_path / "figures.json", tmp_path / "page.html"
+    code, told, _ = run("try", folder, "--json", figures, "--html", page)
+    assert code == 0
+    for text in (told, figures.read_text("utf-8"), page.read_text("utf-8")):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert "[2Jgone\ufffd [bold]" in told
+    sessions = json.loads(figures.read_text("utf-8"))["sessions"]
+    assert {one["name"] for one in sessions} == {"\ufffd[2Jgone\ufffd [bold]", "another"}
 
 
 def test_where_nothing_is_a_log_it_says_what_is_known(run: Run, tmp_path: Path) -> None:

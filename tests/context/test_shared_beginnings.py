@@ -97,6 +97,18 @@ def test_the_ends_of_blocks_are_as_many_as_their_keys(words: list[str]) -> None:
     assert (ends[-1] if len(ends) else 0) == length_of(prompt)
 
 
+def test_what_was_used_longest_ago_is_forgotten_first() -> None:
+    held = Beginnings(max_blocks=100)
+    for number in range(40):
+        prompt = blocks(1, 2, *range(1000 * number, 1000 * number + 20))
+        held.add(prompt, held.keys(prompt))
+    for number, length in ((39, 220), (0, 20)):
+        prompt = blocks(1, 2, *range(1000 * number, 1000 * number + 20))
+        match = held.match(prompt, held.keys(prompt))
+        assert match is not None
+        assert match.length == length
+
+
 def test_a_beginning_lives_as_long_as_its_last_use() -> None:
     held = Beginnings()
     times: list[float] = []

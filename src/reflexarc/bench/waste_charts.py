@@ -1,8 +1,9 @@
 """Small charts of a report as inline SVG: no script, nothing from outside."""
 
 from collections.abc import Sequence
-from html import escape
+from html import escape as escape_html
 
+from reflexarc.bench.readable import readable
 from reflexarc.context.reuse import Band
 
 _WIDTH, _LEFT, _ROW, _BAR = 640, 150, 26, 14
@@ -58,3 +59,8 @@ def _chart(title: str, rows: Sequence[str]) -> str:
 
 def _short(name: str) -> str:
     return name if len(name) <= 20 else f"{name[:19]}…"
+
+
+def escape(text: str) -> str:
+    """Text of others, for a page."""
+    return escape_html(readable(text))

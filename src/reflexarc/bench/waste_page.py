@@ -2,11 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from reflexarc.bench.waste import Waste
 from reflexarc.bench.waste_breaks import BreakFound
-from reflexarc.bench.waste_charts import bars, shares
+from reflexarc.bench.waste_charts import bars, escape, shares
 from reflexarc.bench.waste_rows import Row
 from reflexarc.bench.waste_verdicts import capital, dollars, percent
 

@@ -9,6 +9,7 @@ import msgspec
 from rich.console import Console
 
 from reflexarc.accounts import Prices
+from reflexarc.bench.readable import all_readable
 from reflexarc.bench.trial import Trial, run_trial
 from reflexarc.bench.waste import Waste, waste
 from reflexarc.bench.waste_page import page
@@ -159,7 +160,7 @@ def _tried(
 def _document(report: Waste, trial: Trial | None) -> dict[str, Any]:
     """Both in one; the trial's members are not there where there was none."""
     document: dict[str, Any] = {} if trial is None else msgspec.to_builtins(trial)
-    return document | msgspec.to_builtins(report)
+    return all_readable(document | msgspec.to_builtins(report))
 
 
 def _write(path: str, text: str) -> None:

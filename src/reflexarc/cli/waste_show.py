@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 
+from reflexarc.bench.readable import readable
 from reflexarc.bench.waste import Waste
 from reflexarc.bench.waste_figures import Figures
 from reflexarc.bench.waste_rows import Row
@@ -220,6 +221,11 @@ def _notes(report: FileReport) -> list[str]:
 def _more(console: Console, number: int, shown: int) -> None:
     if number > shown:
         console.print(f"and {number - shown:,} more (--json, --html)", style="dim")
+
+
+def escape(text: str) -> str:
+    """Text of others: no markup, nothing that a terminal obeys."""
+    return escape_markup(readable(text))
 
 
 def _short(text: str, chars: int) -> str:

@@ -18,7 +18,12 @@ from reflexarc.steps.prompt import Blocks, Piece, Prompt
 Keys = NDArray[np.uint64]
 """A number for each block of a prompt, which tells all of the prompt up to its end."""
 
-TEXT_BLOCK_BYTES = 256
+TEXT_BLOCK_BYTES = 1024
+FIRST_BLOCK_BYTES = 256
+"""Blocks of a piece of text: a short one first, for short pieces differ early."""
+MAX_BLOCKS = 1_500_000
+"""So many beginnings are known at a time, about 200 MB; those used longest ago are forgotten."""
+_MAX_TEXTS = 50_000
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -75,11 +80,12 @@ def same_end(before: Prompt, after: Prompt) -> int:
 class Beginnings:
     """All beginnings of the prompts that were added, each with the latest prompt that has it.
 
-    Memory grows with what is new in prompts, not with their length: about half as much again as
-    the text. Not quadratic: a prompt costs one look at each of its blocks.
+    Memory grows with what is new in prompts, not with their length, up to a limit. Not quadratic:
+    a prompt costs one look at each of its blocks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_blocks: int = MAX_BLOCKS) -> None:
+        self._max_blocks = max_blocks
         self._latest: dict[int, int] = {}
         self._ends: set[int] = set()
         self._texts: dict[tuple[int, bytes], Keys] = {}
@@ -95,6 +101,8 @@ class Beginnings:
         for piece in _read(prompt):
             made = self._texts.get((seed, piece.raw))
             if made is None:
+                if len(self._texts) >= _MAX_TEXTS:
+                    self._texts.clear()
                 made = self._texts[seed, piece.raw] = _of_bytes(piece.raw, seed)
             if len(made):
                 found.append(made)
@@ -132,7 +140,17 @@ class Beginnings:
         if len(keys):
             self._ends.add(int(keys[-1]))
         self._spaces[_space(prompt)] = number
+        if len(self._latest) > self._max_blocks:
+            self._forget()
         return number
+
+    def _forget(self) -> None:
+        """The half used longest ago. Whoever has a beginning has every shorter one, and had it last
+        as late: none is left without those before it."""
+        numbers = np.fromiter(self._latest.values(), np.int64, len(self._latest))
+        since = int(np.median(numbers))
+        self._latest = {key: number for key, number in self._latest.items() if number > since}
+        self._ends.intersection_update(self._latest)
 
     def _held(self, keys: Keys, fits: Callable[[int], bool]) -> int:
         """By halving: whoever has a beginning has every shorter one, and had it last as late."""
@@ -155,8 +173,7 @@ def block_lengths(prompt: Prompt | Blocks) -> NDArray[np.int64]:
     start = 0
     for piece in _read(prompt):
         size = len(piece.raw)
-        inner = np.arange(TEXT_BLOCK_BYTES, size + TEXT_BLOCK_BYTES, TEXT_BLOCK_BYTES)
-        ends.append(start + np.minimum(inner, size))
+        ends.append(start + np.array(_ends_in(size), np.int64))
         start += size
     return np.concatenate(ends) if ends else np.empty(0, np.int64)
 
@@ -187,10 +204,19 @@ def _of_ids(ids: NDArray[np.int64], seed: int) -> Keys:
 def _of_bytes(raw: bytes, seed: int) -> Keys:
     keys: list[int] = []
     view = memoryview(raw)
-    for start in range(0, len(raw), TEXT_BLOCK_BYTES):
-        seed = xxhash.xxh3_64_intdigest(view[start : start + TEXT_BLOCK_BYTES], seed)
+    start = 0
+    for end in _ends_in(len(raw)):
+        seed = xxhash.xxh3_64_intdigest(view[start:end], seed)
         keys.append(seed)
+        start = end
     return np.array(keys, np.uint64)
+
+
+def _ends_in(size: int) -> list[int]:
+    """Where the blocks of a piece of so many bytes end."""
+    if size <= FIRST_BLOCK_BYTES:
+        return [size]
+    return [FIRST_BLOCK_BYTES, *range(TEXT_BLOCK_BYTES, size, TEXT_BLOCK_BYTES), size]
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> int:
