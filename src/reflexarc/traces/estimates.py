@@ -1,7 +1,11 @@
 """Tokens of text that a log holds without a count: by rule of thumb, and said to be so."""
 
-from reflexarc.steps.prompt import Prompt
-from reflexarc.traces.requests import ABSENT, Figure, estimated
+from collections.abc import Iterable
+
+import msgspec
+
+from reflexarc.steps.prompt import Blocks, Prompt
+from reflexarc.traces.requests import ABSENT, Counts, Figure, estimated
 
 BYTES_PER_TOKEN = 4
 """The usual rule of thumb for English text, code and JSON with common tokenizers."""
@@ -21,6 +25,20 @@ def output_tokens(*written: str | bytes) -> Figure:
     """The tokens of what was generated."""
     size = sum(len(one.encode() if isinstance(one, str) else one) for one in written)
     return estimated(tokens_of(size))
+
+
+def filled(
+    counts: Counts, prompt: Prompt | Blocks | None, written: Iterable[str], *, failed: bool = False
+) -> Counts:
+    """The counts, those of prompt and output estimated from the text where the log has none. What
+    failed generated nothing that is known of."""
+    changes: dict[str, Figure] = {}
+    if counts.prompt.value is None and isinstance(prompt, Prompt) and prompt.pieces:
+        changes["prompt"] = prompt_tokens(prompt)
+    text = "".join(written)
+    if counts.output.value is None and text and not failed:
+        changes["output"] = output_tokens(text)
+    return msgspec.structs.replace(counts, **changes) if changes else counts
 
 
 def shares(total: float, weights: list[int]) -> list[float]:

@@ -25,11 +25,12 @@ SAMPLES = {
     "logs/swe-agent/": "swe-agent",
     "weka/": "weka",
     "sessions/": "sessions",
+    "requests/": "request-logs",
 }
 
 
 # the last one takes whatever holds a request, when no other has
-LAST = "provider-logs"
+LAST = "request-logs"
 
 
 def recognising(head: Head) -> list[str]:
@@ -84,6 +85,6 @@ def test_what_is_no_log_of_a_run_is_left_alone(
 ) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(text.encode("latin-1"))
-    runs = set(SAMPLES.values()) - {NOTHING, "claude-code", "codex"}
+    runs = set(SAMPLES.values()) - {NOTHING, LAST, "claude-code", "codex"}
     assert not set(recognising(head_of(path))) & runs
     assert {report.format for report in read(path).files} <= {NOTHING, LAST}

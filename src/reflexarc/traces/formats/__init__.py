@@ -1,17 +1,18 @@
 """The formats of logs that can be read, each a module; the first to recognise a file reads it."""
 
+from reflexarc.traces.formats.aiperf import Aiperf
 from reflexarc.traces.formats.claude_code import ClaudeCode
 from reflexarc.traces.formats.codex import Codex
 from reflexarc.traces.formats.gemini_cli import GeminiCli
 from reflexarc.traces.formats.inspect_ai import InspectAi
 from reflexarc.traces.formats.mini_swe_agent import MiniSweAgent
+from reflexarc.traces.formats.mooncake import Mooncake
 from reflexarc.traces.formats.opencode import OpenCode
 from reflexarc.traces.formats.openhands import OpenHands
 from reflexarc.traces.formats.otlp import Otlp
 from reflexarc.traces.formats.pi import Pi
-from reflexarc.traces.formats.provider_logs import ProviderLogs
 from reflexarc.traces.formats.pydantic_ai import PydanticAi
-from reflexarc.traces.formats.request_dump import RequestDump
+from reflexarc.traces.formats.request_log import RequestLog
 from reflexarc.traces.formats.session_lines import SessionLines
 from reflexarc.traces.formats.swe_agent import SweAgent
 from reflexarc.traces.formats.weka import Weka
@@ -26,7 +27,8 @@ FORMATS: tuple[Format, ...] = (
     Pi(),
     # exports: gateways, tracing, request logs
     Otlp(),
-    RequestDump(),
+    Mooncake(),
+    Aiperf(),
     # runs: trajectories, evaluations, block traces, sessions
     InspectAi(),
     SweAgent(),
@@ -36,5 +38,5 @@ FORMATS: tuple[Format, ...] = (
     Weka(),
     SessionLines(),
     # last: it takes whatever holds a request or an answer
-    ProviderLogs(),
+    RequestLog(),
 )

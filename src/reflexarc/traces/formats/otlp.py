@@ -12,9 +12,9 @@ import msgspec
 
 from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.documents import documents, tally
+from reflexarc.traces.formats.openings import opening_of
 from reflexarc.traces.formats.otlp_messages import calls_of, prompt_of, words_of
 from reflexarc.traces.formats.otlp_spans import MAX_DEPTH, Span, spans_of
-from reflexarc.traces.formats.provider_logs import opening_of
 from reflexarc.traces.inclusive import Told, settled
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import amount, text
