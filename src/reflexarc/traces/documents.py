@@ -12,7 +12,7 @@ import xxhash
 
 from reflexarc.steps.errors import InputError
 from reflexarc.traces.lines import read_lines
-from reflexarc.traces.logs import whole
+from reflexarc.traces.logs import FIRST_LINES, whole
 from reflexarc.traces.loose import decoded
 from reflexarc.traces.requests import FileReport, RecordedRequest
 
@@ -72,39 +72,54 @@ def values(path: Path, report: FileReport, *, max_bytes: int = MAX_DOCUMENT_BYTE
 
 
 def _values(path: Path, report: FileReport, max_bytes: int) -> Iterator[tuple[bytes, Any]]:
-    """Lines where the first line is a value, else the one value that the file is."""
+    """Lines where one of the first is a value, else the one value that the file is."""
     bad: list[str] = []
+    good = 0
     for line in read_lines(path, max_line_bytes=max_bytes):
+        report.lines += 1
         try:
             if line.why:
                 raise ValueError(line.why)
             value = decoded(line.data)
-        except ValueError as error:
-            if not report.lines:
-                yield from _one(path, report, max_bytes)
-                return
-            bad.append(str(error))
-            report.lines += 1
+        except ValueError:
+            if report.lines == 1:
+                found = _one(path, max_bytes)
+                if found is not None:
+                    report.lines = found[0].count(b"\n") + 1
+                    yield found
+                    return
+                if line.data.strip() in (b"{", b"["):
+                    # one value over many lines, which breaks off: its lines are no values
+                    break
+            elif report.lines == FIRST_LINES and not good:
+                break
+            bad.append(line.why or BAD_JSON)
             report.skip(line.why or BAD_JSON)
             continue
         if bad:
             # a bad last line may be one that is being written; one in the middle is a loss
             report.at_least = True
-        report.lines += 1
+            bad.clear()
+        good += 1
         yield line.data, value
-    if bad and not report.at_least:
-        report.notes.append(f"the last line breaks off ({bad[-1]})")
-
-
-def _one(path: Path, report: FileReport, max_bytes: int) -> Iterator[tuple[bytes, Any]]:
-    data = whole(path, max_bytes)
-    report.lines = data.count(b"\n") + 1
-    try:
-        yield data, decoded(data)
-    except ValueError as error:
-        report.skip(BAD_JSON)
-        report.notes.append(f"not JSON as a whole ({error})")
+    if not good and report.lines:
+        report.skipped.clear()
+        report.skip(bad[0] if report.lines == 1 and bad else BAD_JSON)
+        report.notes.append("not JSON, neither as a whole nor by its lines")
         report.at_least = True
+    elif len(bad) == 1:
+        report.notes.append("the last line breaks off")
+    elif bad:
+        report.at_least = True
+
+
+def _one(path: Path, max_bytes: int) -> tuple[bytes, Any] | None:
+    """The value that a whole file is. Raises `InputError` where it is too long."""
+    data = whole(path, max_bytes)
+    try:
+        return data, decoded(data)
+    except ValueError:
+        return None
 
 
 def tally(

@@ -9,16 +9,20 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
 from reflexarc.steps.errors import InputError
 from reflexarc.traces import zstd
+from reflexarc.traces.loose import decoded
 from reflexarc.traces.peek import Top, seen
 from reflexarc.traces.requests import FileReport, RecordedRequest
 
 HEAD_BYTES = 256 * 1024
+FIRST_LINES = 10
+"""So many lines of a file are looked at to tell what it is, where the first ones are damaged."""
+
 MAX_FILES = 200_000
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -150,12 +154,22 @@ def _files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def _first(data: bytes) -> object:
-    line = data.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0]
-    for text in (line, data):
+    """The first line as a value, else all of it, else one of the next (the first is damaged)."""
+    lines = data.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", FIRST_LINES)
+    for text in (lines[0], data):
         try:
-            return msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return decoded(text)
+        except ValueError:
             continue
+    if lines[0].strip() in (b"{", b"["):
+        return None
+    for line in lines[1:FIRST_LINES]:
+        try:
+            found = decoded(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            return cast(object, found)
     return None
 
 

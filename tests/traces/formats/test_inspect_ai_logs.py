@@ -315,3 +315,12 @@ def test_a_log_packed_anew_with_zstd_reads_the_same(data: Path, tmp_path: Path, 
     before, after = read(path).requests, read(copy).requests
     assert [one.prompt for one in before] == [one.prompt for one in after]
     assert len(after) == 6
+
+
+def test_what_a_tool_asked_a_model_for_is_in_its_event_in_older_logs(
+    tmp_path: Path, read: Read
+) -> None:
+    inner = [model_event(2), model_event(3)]
+    tool = {"event": "tool", "id": "c1", "function": "helper", "events": inner}
+    found = read(run(tmp_path / "a.eval", sample(model_event(1), tool))).requests
+    assert [one.agent for one in found] == ["", "helper-1", "helper-1"]

@@ -26,6 +26,9 @@ from reflexarc.traces.requests import (
 )
 
 OWN_CACHE = "answered from inspect's own cache: no request"
+MAX_DEPTH = 32
+"""Events inside events inside events; deeper ones are not read."""
+
 UNFINISHED = "written again when it had ended"
 
 
@@ -43,14 +46,15 @@ def requests_of(
 ) -> Iterator[RecordedRequest]:
     """The requests of a sample, in the order of its events."""
     fields = sample.fields
-    events = tables(fields.get("events"))
+    flat = list(_flat(tables(fields.get("events"))))
+    events = [event for event, _ in flat]
     name = f"{sample.task}/{text(fields.get('id'))}/{text(fields.get('epoch')) or '1'}"
     own = text(fields.get("uuid"))
     ended = {_key(one) for one in events if not one.get("pending") and _key(one)}
     pieces = SamplePieces(fields, shared, budget)
     agents = _Agents(events)
     tools = _tools(events)
-    for index, event in enumerate(events):
+    for index, (event, within) in enumerate(flat):
         if event.get("event") != "model":
             continue
         if event.get("pending") and _key(event) in ended:
@@ -68,11 +72,22 @@ def requests_of(
                 id=xxhash.xxh3_128_hexdigest(identity.encode()),
                 session=f"{name} {own or sample.run}",
                 file=sample.file,
-                agent=agents.of(event),
+                agent=agents.of(event) or within,
                 prompt=pieces.prompt(event),
             ),
             tools,
         )
+
+
+def _flat(events: list[Table], within: str = "", depth: int = 0) -> Iterator[tuple[Table, str]]:
+    """Events with those inside them: older logs keep what a tool or a subtask did in its event,
+    which is an agent of its own."""
+    for index, event in enumerate(events):
+        yield event, within
+        inner = tables(event.get("events"))
+        if inner and depth < MAX_DEPTH:
+            name = text(event.get("function")) or text(event.get("name")) or "inner"
+            yield from _flat(inner, f"{within}{name}-{index}", depth + 1)
 
 
 def _request(

@@ -15,7 +15,7 @@ from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.documents import Document, documents, tally
 from reflexarc.traces.estimates import output_tokens, prompt_tokens
 from reflexarc.traces.formats.openhands_classic import classic_answers, classic_calls
-from reflexarc.traces.formats.openhands_events import Answer, Conversation
+from reflexarc.traces.formats.openhands_events import Answer, Conversation, sums_by_usage
 from reflexarc.traces.formats.openhands_metrics import (
     Call,
     at_unknown_zone,
@@ -99,7 +99,7 @@ def _logs(read: Iterator[Document]) -> list[_Log]:
     for document in read:
         path = document.path
         value = table(document.value)
-        if "usage_to_metrics" in table(value.get("stats")) and "kind" not in value:
+        if sums_by_usage(table(value.get("stats"))) and "kind" not in value:
             log = found.setdefault(str(path.parent), _Log(path.parent.name))
             log.key = text(value.get("id")) or document.digest
             log.state, log.state_file = value, str(path)
@@ -176,7 +176,7 @@ def _requests(log: _Log, reports: dict[str, FileReport]) -> list[RecordedRequest
 
 def _listed_calls(log: _Log, report: FileReport) -> list[Call]:
     """Calls that the state, or an evaluation's line, lists."""
-    usages = table(table(log.state.get("stats")).get("usage_to_metrics"))
+    usages = table(sums_by_usage(table(log.state.get("stats"))))
     if not usages and log.state.get("metrics"):
         usages = {"default": log.state["metrics"]}
     found: dict[str, Call] = {}

@@ -135,7 +135,7 @@ class Conversation:
     def _note_sums(self, event: Table, position: int) -> None:
         value = table(event.get("value"))
         stats = value if event.get("key") == "stats" else table(value.get("stats"))
-        for usage, metrics in table(stats.get("usage_to_metrics")).items():
+        for usage, metrics in table(sums_by_usage(stats)).items():
             self.snapshots.setdefault(usage, []).append(
                 Snapshot(
                     table(metrics),
@@ -144,6 +144,11 @@ class Conversation:
                     position,
                 )
             )
+
+
+def sums_by_usage(stats: Table) -> object:
+    """What is counted for each usage, under its name of now or of the first versions."""
+    return stats.get("usage_to_metrics") or stats.get("service_to_metrics")
 
 
 def _fixed(event: Table) -> tuple[Piece, ...]:
