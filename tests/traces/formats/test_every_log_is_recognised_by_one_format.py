@@ -1,5 +1,6 @@
 """Every public sample is taken by exactly the format it is of, and by no other."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from reflexarc.traces.formats import FORMATS
 from reflexarc.traces.logs import Head, Logs, head_of
+from tests.traces.formats.measures import totals
 
 NOTHING = ""
 
@@ -88,3 +90,20 @@ def test_what_is_no_log_of_a_run_is_left_alone(
     runs = set(SAMPLES.values()) - {NOTHING, LAST, "claude-code", "codex"}
     assert not set(recognising(head_of(path))) & runs
     assert {report.format for report in read(path).files} <= {NOTHING, LAST}
+
+
+RUNS = ("inspect_ai", "swe-agent", "mini-swe-agent", "openhands", "pydantic-ai")
+
+
+@pytest.mark.parametrize("folder", RUNS)
+def test_copies_count_once_and_the_order_of_files_changes_nothing(
+    data: Path, tmp_path: Path, read: Callable[..., Logs], folder: str
+) -> None:
+    once = totals(read(data / "logs" / folder).requests)
+    for copy in ("a", "b"):
+        shutil.copytree(data / "logs" / folder, tmp_path / copy / folder)
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    forward, backward = read(*files), read(*reversed(files))
+    assert totals(forward.requests) == once
+    assert forward.requests == backward.requests
+    assert sum(sum(report.duplicates.values()) for report in forward.files) > 0
