@@ -61,7 +61,7 @@ def bill(
 ) -> Bill:
     """`policy`: worthwhile, always, never."""
     choosing = {"worthwhile": worthwhile, "always": always, "never": never}[policy]
-    pruner = Pruner(rules, horizon, TTL_S, choosing)
+    pruner = Pruner(rules, horizon, choosing)
     terms = terms_of(price, gaps)
     total = Bill()
     for number, talk in enumerate(talks):
@@ -71,7 +71,7 @@ def bill(
         for end, gap_s in zip(talk.ends, talk.gaps_s, strict=True):
             now_s += gap_s
             grown = take_apart(talk.request(end), "messages")
-            pruned = pruner.prune(b"t", f"{number}", "chat", grown, terms, now_s)
+            pruned = pruner.prune(b"t", f"{number}", "chat", grown, terms, TTL_S, now_s)
             sent = take_apart(pruned.body, "messages")
             if gap_s > TTL_S:
                 before = []

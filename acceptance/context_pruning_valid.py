@@ -55,11 +55,11 @@ def forgotten(talks: Sequence[Talk]) -> tuple[int, int]:
     rules = Rules(images=ImageBudget(tokens=1_500))
     horizon = fit([40, 60, 80])
     for number, talk in enumerate(talks):
-        lasting = Pruner(rules, horizon, 1e12)
+        lasting = Pruner(rules, horizon)
         for end in talk.ends:
             grown = take_apart(talk.request(end), "messages")
-            kept = lasting.prune(b"t", f"{number}", "chat", grown, _TERMS, 0.0)
-            fresh = Pruner(rules, horizon, 1e12).prune(b"t", "", "chat", grown, _TERMS, 0.0)
+            kept = lasting.prune(b"t", f"{number}", "chat", grown, _TERMS, 300.0, 0.0)
+            fresh = Pruner(rules, horizon).prune(b"t", "", "chat", grown, _TERMS, 300.0, 0.0)
             same += kept.body == fresh.body
             asked += 1
     return same, asked
@@ -97,7 +97,7 @@ def _pruned_at_random(name: str, grown: Grown, rng: random.Random) -> Pruned:
 
         return choose
 
-    return Pruner(rules, fit([]), 300.0, choosing).prune(b"t", "s", name, grown, _TERMS, 0.0)
+    return Pruner(rules, fit([]), choosing).prune(b"t", "s", name, grown, _TERMS, 300.0, 0.0)
 
 
 def _refusal(name: str, body: bytes) -> str:

@@ -31,11 +31,11 @@ TTL_S = 300.0
 def pruner(max_sessions: int = 100, max_items: int = 10_000) -> Pruner:
     rules = Rules(keep_turns=1, images=ImageBudget(tokens=1_000))
     horizon = fit([30] * 50)
-    return Pruner(rules, horizon, TTL_S, max_sessions=max_sessions, max_items=max_items)
+    return Pruner(rules, horizon, max_sessions=max_sessions, max_items=max_items)
 
 
 def pruned(name: str, items: list[dict[str, object]], terms: Terms = FREE) -> Pruned:
-    return pruner().prune(b"t", "s", name, grown(name, items), terms, 0.0)
+    return pruner().prune(b"t", "s", name, grown(name, items), terms, TTL_S, 0.0)
 
 
 def read(identity: str, text: str, path: str = "a.py") -> tuple[str, str, dict[str, object], str]:
@@ -128,13 +128,13 @@ def test_an_output_that_goes_takes_its_images_along() -> None:
 @pytest.mark.parametrize("name", DIALECTS)
 def test_where_nothing_may_go_the_body_is_the_same_object(name: str) -> None:
     body = grown(name, conversation(name, read("c1", "a"), read("c2", "b", "b.py")))
-    assert pruner().prune(b"t", "s", name, body, FREE, 0.0).body is body.body
+    assert pruner().prune(b"t", "s", name, body, FREE, TTL_S, 0.0).body is body.body
 
 
 def test_a_dialect_that_is_not_known_and_a_body_without_a_list_pass() -> None:
     body = take_apart(b'{"model":"m","input":"hello"}', "input")
-    assert pruner().prune(b"t", "s", "responses", body, FREE, 0.0).body == body.body
-    assert pruner().prune(b"t", "s", "other", body, FREE, 0.0).body == body.body
+    assert pruner().prune(b"t", "s", "responses", body, FREE, TTL_S, 0.0).body == body.body
+    assert pruner().prune(b"t", "s", "other", body, FREE, TTL_S, 0.0).body == body.body
 
 
 turn = st.tuples(
@@ -159,14 +159,14 @@ def test_each_later_request_begins_as_the_one_before_or_is_cut_further(
         if end == forgets:
             keeps = pruner()  # decides the same from the history itself
         items = conversation(name, *calls[:end])
-        made = keeps.prune(b"t", "s", name, grown(name, items), DEAR, 0.0)
+        made = keeps.prune(b"t", "s", name, grown(name, items), DEAR, TTL_S, 0.0)
         sent = take_apart(made.body, dialect(name).conversation)
         now = [sent.item(at) for at in range(len(sent))]
         if not made.new or end == forgets:
             assert now[: len(before)] == before or (end == forgets and made.new)
         assert len(now) == len(items)
         before = now
-    assert keeps.prune(b"t", "s", name, grown(name, []), DEAR, 0.0).cuts == ()
+    assert keeps.prune(b"t", "s", name, grown(name, []), DEAR, TTL_S, 0.0).cuts == ()
 
 
 def test_the_cache_gone_by_time_lets_all_go_at_once() -> None:
@@ -174,19 +174,19 @@ def test_the_cache_gone_by_time_lets_all_go_at_once() -> None:
     calls = [read("c1", "old "), *looks, read("c2", "new "), read("c3", "b", "b.py")]
     keeps = pruner()
     first = grown("chat", conversation("chat", *calls))
-    assert keeps.prune(b"t", "s", "chat", first, DEAR, 0.0).cuts == ()
+    assert keeps.prune(b"t", "s", "chat", first, DEAR, TTL_S, 0.0).cuts == ()
     more = grown("chat", conversation("chat", *calls, ("e", "look", {}, "end")))
     within = pruner()
-    within.prune(b"t", "s", "chat", first, DEAR, 0.0)
-    assert within.prune(b"t", "s", "chat", more, DEAR, TTL_S - 1).cuts == ()
-    assert len(keeps.prune(b"t", "s", "chat", more, DEAR, TTL_S + 1).cuts) == 1
+    within.prune(b"t", "s", "chat", first, DEAR, TTL_S, 0.0)
+    assert within.prune(b"t", "s", "chat", more, DEAR, TTL_S, TTL_S - 1).cuts == ()
+    assert len(keeps.prune(b"t", "s", "chat", more, DEAR, TTL_S, TTL_S + 1).cuts) == 1
 
 
 def test_tenants_and_sessions_share_no_decisions_and_memory_is_bounded() -> None:
     keeps = pruner(max_sessions=3, max_items=40)
     body = grown("chat", history("chat"))
     for at in range(20):
-        keeps.prune(b"t%d" % at, "s", "chat", body, FREE, 0.0)
+        keeps.prune(b"t%d" % at, "s", "chat", body, FREE, TTL_S, 0.0)
         assert len(keeps) <= 3
         assert keeps.held_items <= 40 or len(keeps) == 1
 
@@ -194,9 +194,9 @@ def test_tenants_and_sessions_share_no_decisions_and_memory_is_bounded() -> None
 def test_a_client_that_moves_a_cache_mark_goes_on_with_the_same_conversation() -> None:
     items = conversation("messages", read("c1", "old "), read("c2", "new "), read("c3", "b", "b"))
     keeps = pruner()
-    first = keeps.prune(b"t", "s", "messages", grown("messages", items), FREE, 0.0)
+    first = keeps.prune(b"t", "s", "messages", grown("messages", items), FREE, TTL_S, 0.0)
     assert len(first.cuts) == 1
     items[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
-    again = keeps.prune(b"t", "s", "messages", grown("messages", items), DEAR, 0.0)
+    again = keeps.prune(b"t", "s", "messages", grown("messages", items), DEAR, TTL_S, 0.0)
     assert (again.cuts, again.new) == (first.cuts, 0)
     assert body_of("messages", items) != again.body

@@ -17,6 +17,8 @@ from reflexarc.wire.growing import Grown
 MAX_SESSIONS = 4_096
 MAX_ITEMS = 200_000
 """Items of all sessions together; a few hundred bytes each."""
+ENDED_AFTER_S = 3 * 3600.0
+"""A conversation that nothing was heard of for so long is taken to be over."""
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -37,30 +39,42 @@ class _Held(msgspec.Struct):
 
 
 class Pruner:
-    """`ttl_s`: how long a provider's cache holds what nobody asks for. One thread at a time."""
+    """`on_ended` hears how many turns a conversation had that nothing was heard of for
+    `ENDED_AFTER_S`; `on_gap` how long after one request the next one came. One thread at a time."""
 
     def __init__(
         self,
         rules: Rules,
         horizon: Horizon,
-        ttl_s: float,
         choosing: Callable[[Terms, Rules], Chooser] = worthwhile,
+        *,
+        on_ended: Callable[[int], None] | None = None,
+        on_gap: Callable[[float], None] | None = None,
         max_sessions: int = MAX_SESSIONS,
         max_items: int = MAX_ITEMS,
     ) -> None:
         self._rules = rules
         self._horizon = horizon
-        self._ttl_s = ttl_s
+        self._on_ended = on_ended
+        self._on_gap = on_gap
         self._choosing = choosing
         self._max = (max_sessions, max_items)
         self._held: OrderedDict[bytes, _Held] = OrderedDict()
         self._items = 0
 
     def prune(
-        self, tenant: bytes, session: str, dialect: str, grown: Grown, terms: Terms, now_s: float
+        self,
+        tenant: bytes,
+        session: str,
+        dialect: str,
+        grown: Grown,
+        terms: Terms,
+        ttl_s: float,
+        now_s: float,
     ) -> Pruned:
-        """`now_s` on a clock that does not go back. The body as it came where nothing goes. Raises
-        `MalformedError` for items that are no JSON."""
+        """`ttl_s`: how long a cache holds what nobody asks for; `now_s` on a clock that does not go
+        back. The body as it came where nothing goes. Raises `MalformedError` for items that are no
+        JSON."""
         if not can_prune(dialect) or not grown.listed or not len(grown):
             return Pruned(grown.body)
         key = _key(tenant, session, dialect, grown.chain[0])
@@ -73,13 +87,35 @@ class Pruner:
                 Walk(self._rules, self._horizon, self._choosing(terms, self._rules)), b"", 0
             )
         else:
-            cold = now_s - held.seen_s > self._ttl_s
+            gap_s = now_s - held.seen_s
+            cold = gap_s > ttl_s
+            if self._on_gap is not None and len(grown) > len(held.walk):
+                self._on_gap(gap_s)
         walk = held.walk
         before = len(walk.cuts)
         walk.add([read_item(dialect, grown.item(at)) for at in range(len(walk), len(grown))])
         walk.decide(cold=cold)
         self._keep(key, _Held(walk, grown.chain[-1], now_s))
+        self.end(now_s)
         return _pruned(dialect, grown, walk, before)
+
+    def new_items(self, tenant: bytes, session: str, dialect: str, grown: Grown) -> int:
+        """Items of a request that it would have to go through."""
+        if not grown.listed or not len(grown):
+            return 0
+        held = self._held.get(_key(tenant, session, dialect, grown.chain[0]))
+        known = len(held.walk) if held is not None and _goes_on(held, grown) else 0
+        return len(grown) - known
+
+    def end(self, now_s: float) -> None:
+        """Forgets conversations that are taken to be over."""
+        while self._held:
+            key, held = next(iter(self._held.items()))
+            if now_s - held.seen_s <= ENDED_AFTER_S:
+                return
+            self._drop(key)
+            if self._on_ended is not None:
+                self._on_ended(held.walk.turns)
 
     def __len__(self) -> int:
         """Conversations it remembers."""
@@ -94,8 +130,10 @@ class Pruner:
         self._items += len(held.walk)
         max_sessions, max_items = self._max
         while len(self._held) > max_sessions or (self._items > max_items and len(self._held) > 1):
-            _, gone = self._held.popitem(last=False)
-            self._items -= len(gone.walk)
+            self._drop(next(iter(self._held)))
+
+    def _drop(self, key: bytes) -> None:
+        self._items -= len(self._held.pop(key).walk)
 
 
 def _pruned(dialect: str, grown: Grown, walk: Walk, before: int) -> Pruned:

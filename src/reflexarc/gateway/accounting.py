@@ -101,7 +101,7 @@ class Accounting:
             micro_usd = max(known) if len(known) == len(costs) else None
             session, tier, model = plan.session, plan.tier, plan.model
         else:
-            tokens = self._chooser.ratios.tokens(door.route.path, len(exchange.body or b""))
+            tokens = self._chooser.ratios.tokens(door.route.path, len(exchange.asked))
             price = None if door.route.price is None else door.route.price.of_tokens()
             micro_usd = None if price is None else price.most_micro_usd(tokens, output)
             session, tier = said.session or "", said.tier or caller.tier or "standard"
@@ -205,11 +205,11 @@ class Accounting:
         ratios = self._chooser.ratios
         usage = told.usage if whole and told.usage is not None else _NOTHING
         if answered and not whole:
-            prompt = ratios.tokens(route.path, len(exchange.body or b""))
+            prompt = ratios.tokens(route.path, len(exchange.asked))
             size = told.generated_bytes or copy.overflown  # too long to keep, and yet generated
             usage = Usage(prompt, ratios.tokens(route.path, size, generated=True))
         if whole:
-            ratios.learn(route.path, len(exchange.body or b""), usage.input)
+            ratios.learn(route.path, len(exchange.asked), usage.input)
         price = None if route.price is None else route.price.of_tokens()
         micro_usd = 0 if usage == _NOTHING else None if price is None else price.micro_usd(usage)
         return [

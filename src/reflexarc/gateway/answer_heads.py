@@ -6,7 +6,7 @@ from reflexarc.gateway.asgi import Headers
 from reflexarc.gateway.labels import id_headers, timing_label
 from reflexarc.upstream import converted_response_headers, forwarded_response_headers
 
-_REPLACED = frozenset({b"x-reflexarc-decision", b"x-reflexarc-prefix"})
+_REPLACED = frozenset({b"x-reflexarc-decision", b"x-reflexarc-prefix", b"x-reflexarc-pruned"})
 _BODILESS = frozenset({204, 304})
 _ABOUT_BYTES = frozenset({b"content-type", b"content-length", b"content-encoding", b"etag"})
 

@@ -35,8 +35,8 @@ from reflexarc.gateway.cold import cold_routes
 from reflexarc.gateway.config import GatewayConfig
 from reflexarc.gateway.continuing import Continuing
 from reflexarc.gateway.converted import retry_headers
+from reflexarc.gateway.cuts_door import CUTS_PATH, opened
 from reflexarc.gateway.doors import ASKS, Door, Doors
-from reflexarc.gateway.exchanging import Exchanging
 from reflexarc.gateway.failing import place_of
 from reflexarc.gateway.frames import Observed
 from reflexarc.gateway.heads import Head, check_headers, closing
@@ -224,9 +224,7 @@ class Gateway:
             self._clock_s,
             system2.accounting,
             lambda route: self._tested.of(route.upstream),
-            Exchanging(
-                system2.converting, Continuing(self._chains), system2.planner, system2.repair
-            ),
+            system2.exchanging(Continuing(self._chains)),
             system2.prefixes,
         )
         await self._queued.start(self._asks)
@@ -283,6 +281,10 @@ class Gateway:
                 kind = "native"
                 check_headers(headers, self.config.limits.header_bytes)
                 status = await self._native(arrival)
+            elif path.startswith(CUTS_PATH) and method == "GET":
+                check_headers(headers, self.config.limits.header_bytes)
+                status, body = await opened(self.system2, arrival, path)
+                await self._answer(arrival, status, body)
             elif method in _ALLOWED.get(path, "").split(", ") and path != NATIVE_PATH:
                 await self._cold(scope, receive, self._labelled(head.send, request_id, began_s))
                 return

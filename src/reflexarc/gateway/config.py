@@ -14,6 +14,7 @@ from reflexarc.gateway.config_pool import (
     Tier,
     TiersConfig,
 )
+from reflexarc.gateway.config_prune import PruneConfig
 from reflexarc.gateway.system1 import System1Limits
 from reflexarc.steps import Effect
 from reflexarc.store.records import Policy
@@ -84,7 +85,8 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `partial`: whether System 2 may be told which tool to call where only free text is missing.
     `warm_connections`: opened to the upstream before the first request. `price` is System 2's,
     for what steps cost. `cache_s`: how long a prompt stays in its cache that is not asked with
-    again; what a request itself says of that goes before. `repair`: docs/context.md.
+    again; what a request itself says of that goes before. `repair`: docs/context.md. `prune`,
+    where given: what is out of date in a prompt may be left out of it (docs/pruning.md).
 
     With `upstream = "models"`: `models` are those that may be asked for (none named: all), `tier`
     is where a step belongs that says nothing of it, and what is `local_only` never leaves for a
@@ -111,6 +113,7 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     price: Price | None = None
     cache_s: float = 300.0
     repair: Repair = Repair()
+    prune: PruneConfig | None = None
     models: tuple[str, ...] = ()
     tier: Tier | None = None
     local_only: bool = False

@@ -56,6 +56,8 @@ def checked(config: GatewayConfig, where: str, lines: Lines | None = None) -> Ga
         check_ranges(route, keyed, "")
         if route.price is not None:
             check_ranges(route.price, lambda _: keyed("price"), "price.")
+        if route.prune is not None:
+            check_ranges(route.prune, lambda _: keyed("prune"), "prune.")
         if route.mode in ACTING_MODES and route.reflex is None:
             raise ConfigError(f"{here}: mode {route.mode} needs a reflex")
         if route.mode in ACTING_MODES and route.reflex is not None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import yarl
 
+from reflexarc.context.pruning_memory import Pruned
 from reflexarc.gateway.attempting import Attempt
 from reflexarc.gateway.copying import Copy
 from reflexarc.gateway.planning import Plan
@@ -28,7 +29,8 @@ class Exchange(msgspec.Struct):
     that are over, and what is said here of the upstream is of the one that counts.
     `number` is the request's in this process; `ended_s` is when its answer was through. `grown`
     is `body` taken apart, where it could be. `prompt` is what is asked in its place, as its client
-    could have asked, where the gateway `repaired` it; `prefix` is what became of that."""
+    could have asked, where the gateway `repaired` or `pruned` it; `prefix` is what became of
+    that."""
 
     route: str
     method: str
@@ -58,6 +60,7 @@ class Exchange(msgspec.Struct):
     prompt: bytes | None = None
     repaired: tuple[str, ...] = ()
     prefix: Prefix | None = None
+    pruned: Pruned | None = None
 
     @property
     def members(self) -> Mapping[str, msgspec.Raw]:
@@ -65,6 +68,11 @@ class Exchange(msgspec.Struct):
         if self.grown is not None and self.grown.body is self.body:
             return self.grown.members
         return split_object(self.body or b"")
+
+    @property
+    def asked(self) -> bytes:
+        """What is asked, in the client's own dialect."""
+        return (self.body if self.prompt is None else self.prompt) or b""
 
     @property
     def outgoing(self) -> bytes | None:

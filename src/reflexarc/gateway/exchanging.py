@@ -16,6 +16,7 @@ from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.planning import Planner
 from reflexarc.gateway.preparing import Asking
 from reflexarc.gateway.prompt_repair import Finish, PromptRepair, as_it_is
+from reflexarc.gateway.pruning import PruneDesk
 from reflexarc.gateway.told import Told
 from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.upstream import converted_request_headers, forwarded_request_headers
@@ -27,7 +28,7 @@ from reflexarc.wire.replies import Reply
 
 
 class Exchanging:
-    """`planner` makes plans for pooled routes."""
+    """`planner` makes plans for pooled routes; `pruning` leaves out of prompts what may be."""
 
     def __init__(
         self,
@@ -35,9 +36,11 @@ class Exchanging:
         continuing: Continuing,
         planner: Planner,
         repair: PromptRepair,
+        pruning: PruneDesk,
     ) -> None:
         self._repair = repair
         self.continuing = continuing
+        self._pruning = pruning
         self._converting = converting
         self._planner = planner
 
@@ -70,12 +73,19 @@ class Exchanging:
             number=arrival.number,
             grown=grown,
         )
+        exchange.pruned = await self._pruning.prune(
+            door, arrival.headers, said, caller.tenant, grown
+        )
+        if exchange.pruned is not None:
+            exchange.prompt = exchange.pruned.body
         encoding = (header(arrival.headers, b"content-encoding") or b"").decode("latin-1")
         if door.route.pooled:
             return exchange, await self._planned(door, exchange, arrival, encoding, caller, said)
         if door.client == door.upstream:
             exchange.headers = forwarded_request_headers(arrival.headers, door.key)
             continued = await self._same(door, exchange, body, tenant, encoded=bool(encoding))
+            if exchange.pruned is not None:
+                exchange.sent = exchange.pruned.body
             if door.route.repair.mends and not encoding:
                 sent = exchange.outgoing or b""
                 mended, finish = self._mended(door, exchange, arrival, said, tenant, sent)
@@ -119,9 +129,8 @@ class Exchanging:
             if door.client == "responses":
                 continued = await self.continuing.begin(door, tenant, body)
                 body = continued.whole or body
-            asked, finish = self._mended(door, exchange, arrival, said, tenant, body)
-            if asked is not body:
-                grown = None
+            whole = body if exchange.pruned is None else exchange.pruned.body
+            asked, finish = self._mended(door, exchange, arrival, said, tenant, whole)
             plan = self._planner.plan(
                 door,
                 arrival.headers,
@@ -130,7 +139,7 @@ class Exchanging:
                 tenant,
                 caller.tier,
                 local_only=caller.local_only,
-                grown=None if grown is None or body is not grown.body else grown,
+                grown=None if grown is None or asked is not grown.body else grown,
             )
         except RequestError as error:
             raise UnfitError(error) from error
@@ -193,6 +202,8 @@ class Exchanging:
             encoding = ""
             exchange.body = body = continued.whole or body
         key = bytes.fromhex(tenant)
+        if exchange.pruned is not None:
+            body = exchange.pruned.body
         finish = as_it_is
         if door.route.repair.mends and not encoding:
             body, finish = self._mended(door, exchange, arrival, said, tenant, body)

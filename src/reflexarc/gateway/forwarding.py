@@ -17,6 +17,7 @@ from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.labels import own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.prefix_watch import PrefixWatch
+from reflexarc.gateway.pruning import pruned_header
 from reflexarc.steps.errors import UpstreamError
 from reflexarc.upstream import Answer, Transport, never_sent
 from reflexarc.wire.converting import Conversion
@@ -155,7 +156,7 @@ class Forwarder:
         )
         if self._prefixes is not None:
             headers += self._prefixes.header(exchange)
-        return headers
+        return headers + pruned_header(exchange.pruned)
 
     async def _answer_error(self, exchange: Exchange, error: UpstreamError, send: Send) -> int:
         status, body = error_face(error, exchange.client, exchange.request_id)

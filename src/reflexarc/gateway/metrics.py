@@ -154,6 +154,18 @@ class Metrics:
             ("route",),
             registry=self._registry,
         )
+        self._pruned_cuts = Counter(
+            "reflexarc_pruned_cuts",
+            "Results and images that were left out of prompts, each once.",
+            ("route",),
+            registry=self._registry,
+        )
+        self._pruned_tokens = Counter(
+            "reflexarc_pruned_tokens",
+            "Tokens that prompts were shorter by, each prompt counted; an estimate.",
+            ("route",),
+            registry=self._registry,
+        )
         self._decide_s = Histogram(
             "reflexarc_decide_seconds",
             "System 1's own time for one decision.",
@@ -251,6 +263,11 @@ class Metrics:
             self._prefix_breaks.labels(route, cause).inc()
             self._prefix_lost.labels(route, cause).inc(lost_tokens)
             self._prefix_lost_usd.labels(route, cause).inc(micro_usd / 1e6)
+
+    def pruned(self, route: str, new: int, saved_tokens: int) -> None:
+        """Of one prompt."""
+        self._pruned_cuts.labels(route).inc(new)
+        self._pruned_tokens.labels(route).inc(saved_tokens)
 
     def client_gone(self, route: str) -> None:
         self._clients_gone.labels(route).inc()

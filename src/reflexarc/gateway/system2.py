@@ -17,23 +17,30 @@ from reflexarc.gateway.cache_events import CacheEvents
 from reflexarc.gateway.charging import Charging
 from reflexarc.gateway.choosing import Chooser
 from reflexarc.gateway.config import GatewayConfig
+from reflexarc.gateway.continuing import Continuing
 from reflexarc.gateway.converted import PING_S
 from reflexarc.gateway.converting import Converting
+from reflexarc.gateway.doors import Door
 from reflexarc.gateway.driving import Driver
+from reflexarc.gateway.exchanging import Exchanging
 from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.metrics import Metrics
-from reflexarc.gateway.planning import Planner
+from reflexarc.gateway.planning import Planner, asked_model
 from reflexarc.gateway.polling import Polling
 from reflexarc.gateway.pool import Pool
 from reflexarc.gateway.prefix_watch import PrefixWatch
 from reflexarc.gateway.preparing import Preparing
 from reflexarc.gateway.prompt_repair import PromptRepair
+from reflexarc.gateway.pruning import PruneDesk
 from reflexarc.gateway.state import State
 from reflexarc.gateway.warming import warm_up
+from reflexarc.steps.errors import InputError
 from reflexarc.upstream import Transport
 from reflexarc.upstream.fleet import Fleet
 from reflexarc.upstream.ratios import Ratios
 from reflexarc.upstream.retrying import RetryBudget
+from reflexarc.wire.growing import Grown
+from reflexarc.wire.price import Price
 
 _RATIOS = "ratios.json"
 _log = logging.getLogger("reflexarc.gateway")
@@ -74,6 +81,10 @@ class System2:
             metrics,
             clock_s,
         )
+        self.pruning = PruneDesk(
+            config.route, state.directory, self._prompt_price, metrics, clock_s,
+            None if before is None else before.pruning,
+        )  # fmt: skip
         self._desk = open_desk(state, config, clock_s)
         self.accounting = Accounting(
             config.accounts, self._desk, self.chooser, name, state.secret, time.time
@@ -82,6 +93,25 @@ class System2:
         self._transport: Transport | None = None
         self._polling: Polling | None = None
         self._events = CacheEvents(self.fleet, self.chooser.affinity, clock_s)
+
+    def exchanging(self, continuing: Continuing) -> Exchanging:
+        return Exchanging(self.converting, continuing, self.planner, self.repair, self.pruning)
+
+    def _prompt_price(self, door: Door, grown: Grown) -> Price | None:
+        """Of several deployments that may be asked, the first's."""
+        route = door.route
+        if route.price is not None:
+            return route.price.of_tokens()
+        try:
+            model = asked_model(door, grown.members)
+            if not route.pooled:
+                return self.pool.listed(route.upstream, model)
+            served = self.pool.served(
+                self.pool.model_of(route, model), route.tier or "standard", local_only=False
+            )
+        except InputError:
+            return None  # nobody will be asked
+        return self.pool.price(served[0], "") if served else None
 
     async def start(self, tls: ssl.SSLContext | None) -> tuple[Transport, Driver, Forwarder]:
         """Inside a running event loop. `tls`: whom to believe over https."""
@@ -119,6 +149,7 @@ class System2:
         if self._desk is not None:
             await self._desk.close()
         _keep_ratios(self._state, self.ratios)
+        self.pruning.close()
 
 
 def _ratios(state: State) -> Ratios:

@@ -12,6 +12,7 @@ from reflexarc.gateway.labels import own_headers
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.planning import Plan
 from reflexarc.gateway.prefix_watch import PrefixWatch
+from reflexarc.gateway.pruning import pruned_header
 from reflexarc.gateway.replying import ClientReply
 from reflexarc.steps.errors import MalformedError, UpstreamError
 from reflexarc.wire.dialects import dialect
@@ -170,6 +171,7 @@ class Teller:
         name = attempt.watched.deployment.name.encode("ascii", "replace")
         headers.append((b"x-reflexarc-upstream", name))
         headers += self._prefixes.header(exchange, attempt.watched)
+        headers += pruned_header(exchange.pruned)
         return [*headers, *self._driven()]
 
     def _own_headers(self) -> Headers:
