@@ -21,6 +21,7 @@ from reflexarc.gateway.config_pool import (
     Served,
     TierConfig,
 )
+from reflexarc.gateway.config_prune import PruneConfig
 from reflexarc.gateway.config_reading import load_config
 from reflexarc.gateway.system1 import System1Limits
 from reflexarc.steps.errors import ConfigError
@@ -148,6 +149,7 @@ def test_the_documented_file_shows_every_key_with_its_default(tmp_path: Path) ->
                 reflex="agent.reflex",
                 api_key_env="MODEL_KEY",
                 price=Price(2.5, 10.0, 1.25),
+                prune=PruneConfig(),
             ),
         ),
         state="reflexarc-state",
