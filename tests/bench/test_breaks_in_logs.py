@@ -150,6 +150,23 @@ def test_another_model_is_named() -> None:
     assert [one.cause for one in _breaks(*turns)] == ["model"]
 
 
+def test_another_model_reads_anew_what_it_has_not_read_itself() -> None:
+    other = "claude-sonnet-4-5"
+    found = _breaks(
+        request(0, sent=blocks(*range(50)), prompt=5000),
+        request(1, sent=blocks(*range(60)), prompt=6000, model=other),
+        request(2, sent=blocks(*range(70)), prompt=7000),
+        request(3, sent=blocks(*range(75)), prompt=7500),
+    )
+    assert {(one.request, one.cause, one.lost_tokens) for one in found} == {("s:1", "model", 5000)}
+    found = _breaks(
+        request(0, sent=blocks(*range(50)), prompt=5000),
+        request(1, sent=blocks(*range(90)), prompt=9000, model=other),
+        request(2, sent=blocks(*range(95)), prompt=9500),
+    )
+    assert {(one.request, one.lost_tokens) for one in found} == {("s:1", 5000), ("s:2", 4000)}
+
+
 def test_what_the_cache_gave_all_the_same_was_not_lost() -> None:
     before = request(0, sent=blocks(*range(50)), prompt=5000, cache_read=0)
     after = request(1, sent=blocks(*range(20), *range(100, 140)), prompt=6000, cache_read=5500)

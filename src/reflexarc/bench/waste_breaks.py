@@ -14,7 +14,8 @@ from reflexarc.bench.waste_prompts import Known, context_tokens, held_tokens
 from reflexarc.bench.waste_time import Rates
 from reflexarc.context.breaks import Break, compare
 from reflexarc.context.lineage import SHRUNK
-from reflexarc.context.prefixes import same_end
+from reflexarc.context.prefixes import same_end, shared
+from reflexarc.context.reuse import share_of
 from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.requests import Kind, RecordedRequest
 
@@ -66,11 +67,14 @@ def breaks(
 ) -> list[BreakFound]:
     """All of them, the costliest first: by money, then by tokens."""
     last: dict[tuple[str, str], int] = {}
+    by_model: dict[tuple[str, str, str], int] = {}
     made: list[BreakFound] = []
     for at, request in enumerate(requests):
         thread = (request.session, request.agent)
         before = last.get(thread)
         last[thread] = at
+        own = by_model.get((*thread, request.model))
+        by_model[*thread, request.model] = at
         one = found[at]
         lost = None
         if one.followed is not None and one.followed.how == "broken" and one.before is not None:
@@ -79,7 +83,9 @@ def breaks(
         elif one.followed is not None:
             before = one.before  # none where a conversation of its own begins
         if lost is None and before is not None:
-            lost = _in_counts(requests[before], request)
+            lost = _in_counts(requests[before], request) or _by_model(
+                requests[before], request, one, None if own is None else found[own]
+            )
         if lost is not None and before is not None and round(lost.tokens) > 0:
             made.append(_row(requests[before], request, lost, costs, rates))
     made.sort(key=lambda one: (-(one.usd or 0.0), -one.lost_tokens, one.session, one.request))
@@ -136,6 +142,25 @@ def _why(named: Break, is_whole: bool) -> str:
     if named.names:
         text += f" ({', '.join(named.names)})"
     return text if is_whole else f"{text}; in the part of the prompt that is in this log"
+
+
+def _by_model(
+    before: RecordedRequest, request: RecordedRequest, one: Known, own: Known | None
+) -> _Lost | None:
+    """What another model had read before this one did not, but for what it read last itself."""
+    if before.model == request.model or one.followed is None or one.sent is None:
+        return None
+    if request.counts.cache_read.value is not None and not request.unknown_cache:
+        return None  # counts told
+    tokens = one.followed.shared_tokens + one.sent.hidden_tokens
+    if own is not None and own.sent is not None:
+        held = share_of(one.sent, shared(own.sent.prompt, one.sent.prompt)) * one.sent.tokens
+        tokens -= held + one.sent.hidden_tokens
+    if tokens < MIN_CACHED_TOKENS:
+        return None
+    source = "text" if isinstance(request.prompt, Prompt) else "blocks"
+    why = f"another model, {request.model} after {before.model}"
+    return _Lost(tokens, "model", why, source, "estimated")
 
 
 def _in_counts(before: RecordedRequest, request: RecordedRequest) -> _Lost | None:

@@ -139,7 +139,9 @@ def times(of: Sequence[Spent]) -> Times:
     return Times(
         **{name: _round(total.value, 3) for name, total in sums.items()},
         kinds={name: total.kind for name, total in sums.items()},
-        unknown={name: total.unknown for name, total in sums.items() if total.known},
+        unknown={
+            name: total.unknown for name, total in sums.items() if total.known and total.unknown
+        },
     )
 
 

@@ -21,6 +21,7 @@ _DELETED_BY = {"claude-code": "Claude Code", "codex": "Codex"}
 REBUILT = "sessions"
 """The format whose prompts are put together from messages, so that they only grow."""
 _NAMED = 5
+_SESSIONS_NAMED = 3
 
 
 class _Counted(Protocol):
@@ -85,8 +86,9 @@ def of_reuse(
     told = [one for one in sessions if one.turns >= MANY_TURNS]
     going = [one for one in told if orchestrates(one)]
     if going:
-        named = ", ".join(one.name for one in going[:_NAMED])
-        more = f" and {len(going) - _NAMED} more" if len(going) > _NAMED else ""
+        named = ", ".join(one.name for one in going[:_SESSIONS_NAMED])
+        lacking = len(going) - _SESSIONS_NAMED
+        more = f" and {lacking} more" if lacking > 0 else ""
         shares = [one.reused_previous or 0.0 for one in going]
         kept = [one.reused_earlier or 0.0 for one in going]
         said.append(
