@@ -9,38 +9,37 @@ server stack: what the reading of bodies costs in any case. In the middle the ga
 started again, on the same state.
 """
 
-import json
 import os
-import random
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from acceptance.context_growing_talk import BYTES_PER_TOKEN, bodies
 from acceptance.gateway_world import desk_reflex, desk_sessions
 from acceptance.lines import Lines
 from acceptance.processes import Process, cpu_s, process
-from reflexarc.bench.desk.schemas import TOOLS
 from reflexarc.gateway import shortening
 from reflexarc.store import recording
 from reflexarc.wire import growing
 
 TURNS = 500
 TOKENS = 115_000
-_BYTES_PER_TOKEN = 4
 EARLY, LATE = (50, 100), (450, 500)
 RESTART_AT = 250
 DIALECTS = ("chat", "messages")
 _PATHS = {"chat": "/v1/chat/completions", "messages": "/v1/messages"}
+_TURN_TOKENS = 1_000
+_SESSIONS = 8
+_AT_5K = (3, 8)
 _BOUNDS_MIB = {
     "gateway": growing.MAX_BYTES / 2**20,
     "worker": (growing.MAX_BYTES + shortening.MAX_BYTES) / 2**20,
@@ -90,18 +89,19 @@ def measure(lines: Lines, dialects: tuple[str, ...] = DIALECTS) -> None:
         with _started("acceptance.wire_cpu_upstream") as (upstream, _):
             for number, dialect in enumerate(dialects, 1):
                 _measure(lines, folder, number, dialect, upstream)
+            _side_by_side(lines, folder, upstream)
 
 
 def _measure(lines: Lines, folder: Path, number: int, dialect: str, upstream: str) -> None:
     with _started("acceptance.wire_cpu_proxy", upstream) as (base, pid):
         meter = _Meter(lambda: {"proxy": pid})
-        for turn, body in enumerate(_bodies(dialect), 1):
+        for turn, body in enumerate(bodies(dialect, TURNS, TOKENS), 1):
             _ask(base, dialect, body)
             meter.after(turn)
         copied = meter.spent(0)
     spent, kept = _through_gateway(folder, dialect, upstream)
     marks = ", its cache marks moving" if dialect == "messages" else ""
-    what = f"{TURNS} turns to {spent.body_bytes // _BYTES_PER_TOKEN:,} tokens, {dialect}{marks}"
+    what = f"{TURNS} turns to {spent.body_bytes // BYTES_PER_TOKEN:,} tokens, {dialect}{marks}"
     lines.say(f"  {what}: {spent}; copied by a proxy: {copied}")
     lines.add(
         f"2.{number}1",
@@ -136,16 +136,52 @@ def _measure(lines: Lines, folder: Path, number: int, dialect: str, upstream: st
     )
 
 
+def _side_by_side(lines: Lines, folder: Path, upstream: str) -> None:
+    """Turns of 1,000 tokens at 5,000 and at 115,000 tokens, of several sessions in turn."""
+    turns = TOKENS // _TURN_TOKENS
+    spent: list[Spent] = []
+    config = _config(folder, "side", "chat", upstream)
+    with (
+        _started("acceptance.wire_cpu_proxy", upstream) as (copying, pid),
+        process("serve", "--config", str(config), "--port", "0") as served,
+    ):
+        gateway = {"gateway": served.process.pid, **served.children()}
+        for base, pids in ((copying, {"proxy": pid}), (served.base, gateway)):
+            meter = _Meter(lambda pids=pids: pids, _AT_5K, (turns - 5, turns), _SESSIONS)
+            talks = [bodies("chat", turns, TOKENS, session) for session in range(_SESSIONS)]
+            for turn in range(1, turns + 1):
+                for talk in talks:
+                    _ask(base, "chat", next(talk))
+                meter.after(turn)
+            spent.append(meter.spent(0))
+    copied, own = spent
+    lines.add(
+        "2.31",
+        f"a turn of {_TURN_TOKENS:,} tokens at {TOKENS:,} tokens to one at 5,000, {_SESSIONS} "
+        "sessions in turn: CPU of all processes, the reading of the body apart (what a proxy takes "
+        "that copies it)",
+        "<= 2 times",
+        f"{own.ratio(copied):.2f} times: {own}; the proxy {copied}",
+        own.ratio(copied) <= 2,
+    )
+
+
+def _config(folder: Path, name: str, dialect: str, upstream: str) -> Path:
+    config = folder / f"{name}.toml"
+    config.write_text(
+        f'state = "{folder / (name + "-state")}"\n[[route]]\nupstream = "{upstream}/v1"\n'
+        f'dialect = "{dialect}"\nreflex = "{folder / "desk.reflex"}"\nmode = "shadow"\n'
+        'record = "hashed"\n'
+    )
+    return config
+
+
 def _through_gateway(
     folder: Path, dialect: str, upstream: str
 ) -> tuple[Spent, tuple[int, int, int]]:
-    config = folder / f"{dialect}.toml"
+    config = _config(folder, dialect, dialect, upstream)
     state = folder / f"{dialect}-state"
-    config.write_text(
-        f'state = "{state}"\n[[route]]\nupstream = "{upstream}/v1"\ndialect = "{dialect}"\n'
-        f'reflex = "{folder / "desk.reflex"}"\nmode = "shadow"\nrecord = "hashed"\n'
-    )
-    turns = enumerate(_bodies(dialect), 1)
+    turns = enumerate(bodies(dialect, TURNS, TOKENS), 1)
     size = 0
     running: list[Process] = []
 
@@ -174,91 +210,40 @@ def _through_gateway(
 class _Meter:
     """Reads the CPU clocks at the ends of the early and of the late turns."""
 
-    def __init__(self, pids: Any) -> None:
+    def __init__(
+        self,
+        pids: Callable[[], dict[str, int]],
+        early: tuple[int, int] = EARLY,
+        late: tuple[int, int] = LATE,
+        sessions: int = 1,
+    ) -> None:
         self._pids = pids
+        self._early, self._late, self._sessions = early, late, sessions
         self._read: dict[int, dict[str, float]] = {}
         self._mib: dict[int, dict[str, float]] = {}
 
     def after(self, turn: int) -> None:
-        if turn not in (*EARLY, *LATE):
+        if turn not in (*self._early, *self._late):
             return
         time.sleep(_TOLD_S)
-        pids: dict[str, int] = self._pids()
+        pids = self._pids()
         self._read[turn] = {name: cpu_s(pid) for name, pid in pids.items()}
         self._mib[turn] = {name: _resident_mib(pid) for name, pid in pids.items()}
 
     def spent(self, body_bytes: int) -> Spent:
         def of(begin: int, end: int) -> dict[str, float]:
             return {
-                name: (self._read[end][name] - began_s) * 1e3 / (end - begin)
+                name: (self._read[end][name] - began_s) * 1e3 / (end - begin) / self._sessions
                 for name, began_s in self._read[begin].items()
             }
 
-        return Spent(of(*EARLY), of(*LATE), body_bytes, self._mib[EARLY[1]], self._mib[LATE[1]])
+        early, late = self._early, self._late
+        return Spent(of(*early), of(*late), body_bytes, self._mib[early[1]], self._mib[late[1]])
 
 
 def _resident_mib(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line[:6] == "VmRSS:") / 1024
-
-
-def _bodies(dialect: str) -> Generator[bytes]:
-    """What the agent sends, turn by turn: all it sent before, the answer, a tool's result."""
-    draw = random.Random(5)
-    offered = list(TOOLS)
-    system = "You help at a returns desk. " + "Look things up before you answer. " * 40
-    spare = TOKENS * _BYTES_PER_TOKEN - len(json.dumps(offered)) - len(system)
-    result_chars = spare // TURNS - (230 if dialect == "chat" else 250)
-    chat = dialect == "chat"
-    messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if chat else []
-    messages.append({"role": "user", "content": "Please see to all orders that are late."})
-    if not chat:
-        messages[0]["content"] = [{"type": "text", "text": messages[0]["content"]}]
-    for turn in range(TURNS):
-        yield _body(dialect, system, offered, messages)
-        words = " ".join(f"{draw.choice(_WORDS)} {draw.randrange(10_000)}" for _ in range(99))
-        words = (words * (1 + result_chars // len(words)))[:result_chars]
-        identity, wanted = f"call_{turn:06d}", {"order_id": f"O-{turn:05d}"}
-        if chat:
-            function = {"name": "get_order", "arguments": json.dumps(wanted)}
-            call = {"id": identity, "type": "function", "function": function}
-            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-            messages.append({"role": "tool", "tool_call_id": identity, "content": words})
-        else:
-            used = {"type": "tool_use", "id": identity, "name": "get_order", "input": wanted}
-            result = {"type": "tool_result", "tool_use_id": identity, "content": words}
-            messages.append({"role": "assistant", "content": [used]})
-            messages.append({"role": "user", "content": [result]})
-
-
-_WORDS = ("parcel", "late", "carrier", "refund", "address", "depot", "status", "weight", "note")
-
-
-def _body(
-    dialect: str, system: str, offered: list[dict[str, Any]], messages: list[dict[str, Any]]
-) -> bytes:
-    if dialect == "chat":
-        body: dict[str, Any] = {"model": "desk", "messages": messages, "tools": offered}
-        return json.dumps(body).encode()
-    mark = {"cache_control": {"type": "ephemeral"}}
-    last = messages[-1]
-    marked = {**last, "content": [{**last["content"][0], **mark}]}
-    tools = [
-        {
-            "name": one["function"]["name"],
-            "description": one["function"].get("description", ""),
-            "input_schema": one["function"]["parameters"],
-        }
-        for one in offered
-    ]
-    body = {
-        "model": "desk",
-        "max_tokens": 4096,
-        "system": [{"type": "text", "text": system, **mark}],
-        "tools": tools,
-        "messages": [*messages[:-1], marked],
-    }
-    return json.dumps(body).encode()
 
 
 _connections: dict[str, HTTPConnection] = {}
