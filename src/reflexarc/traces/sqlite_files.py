@@ -35,6 +35,15 @@ def is_sqlite(head: Head) -> bool:
     return head.data.startswith(_MAGIC)
 
 
+def holds_sqlite(path: Path) -> bool:
+    """Whether a file that was recognised once is a database; False where it is gone."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
 def tables_of(path: Path) -> dict[str, frozenset[str]]:
     """The columns of each table, as far as they are known without a copy; nothing where the file
     cannot be read. Raises nothing."""

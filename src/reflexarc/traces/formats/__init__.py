@@ -4,6 +4,7 @@ from reflexarc.traces.formats.aiperf import Aiperf
 from reflexarc.traces.formats.claude_code import ClaudeCode
 from reflexarc.traces.formats.codex import Codex
 from reflexarc.traces.formats.gemini_cli import GeminiCli
+from reflexarc.traces.formats.goose import Goose
 from reflexarc.traces.formats.inspect_ai import InspectAi
 from reflexarc.traces.formats.mini_swe_agent import MiniSweAgent
 from reflexarc.traces.formats.mooncake import Mooncake
@@ -24,6 +25,7 @@ FORMATS: tuple[Format, ...] = (
     Codex(),
     GeminiCli(),
     OpenCode(),
+    Goose(),
     Pi(),
     # exports: gateways, tracing, request logs
     Otlp(),

@@ -11,7 +11,7 @@ from reflexarc.steps.errors import InputError
 from reflexarc.traces.documents import BAD_JSON, values
 from reflexarc.traces.loose import Table, decoded, moment, table, tables, text
 from reflexarc.traces.requests import FileReport
-from reflexarc.traces.sqlite_files import Database, opened
+from reflexarc.traces.sqlite_files import Database, holds_sqlite, opened
 
 COPY = "a message that another store has too"
 _SESSION = ("id", "parent_id", "time_created")
@@ -60,7 +60,7 @@ class Stores:
     ) -> None:
         self._reports = reports
         self._sessions: dict[str, Session] = {}
-        packed = [path for path in paths if _is_database(path)]
+        packed = [path for path in paths if holds_sqlite(path)]
         for path in packed:
             try:
                 self._database(path, held.enter_context(opened(path)))
@@ -137,14 +137,6 @@ class Stores:
     def _told(self, fields: Table) -> None:
         created_s = moment(table(fields.get("time")).get("created"))
         self._tell(text(fields.get("id")), text(fields.get("parentID")), created_s)
-
-
-def _is_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(6) == b"SQLite"
-    except OSError:
-        return False
 
 
 def _rows(
