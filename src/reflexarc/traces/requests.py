@@ -119,6 +119,11 @@ class FileReport(msgspec.Struct):
     newest_s: float | None = None
     at_least: bool = False
 
+    def note(self, sentence: str) -> None:
+        """A sentence, once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
     def skip(self, reason: str, times: int = 1) -> None:
         self.skipped[reason] = self.skipped.get(reason, 0) + times
 

@@ -136,3 +136,11 @@ def test_the_public_sessions_give_a_request_for_each_turn(
     logs = read(path)
     assert totals(logs.requests)["requests"] == turns == logs.files[0].requests
     assert logs.files[0].skipped == {}
+
+
+def test_a_first_line_of_any_length_is_recognised(tmp_path: Path, read: Read) -> None:
+    long = session()
+    long["messages"][1]["content"] = "x" * 2_000_000
+    logs = read(write(tmp_path / "s.jsonl", long, session(id="s2")))
+    assert logs.files[0].format == "sessions"
+    assert totals(logs.requests)["requests"] == 4

@@ -13,18 +13,20 @@ import msgspec
 
 from reflexarc.steps.prompt import Piece, Prompt
 from reflexarc.traces.documents import Document, documents, tally
-from reflexarc.traces.estimates import cost_shares, output_tokens, prompt_tokens
+from reflexarc.traces.estimates import cost_shares, output_tokens, tokens_of
 from reflexarc.traces.formats.chat_pieces import called, message_piece, ordered, words
 from reflexarc.traces.formats.usage import counts_of
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, amount, encoded, moment, number, table, tables, text
 from reflexarc.traces.models import bare, owner
+from reflexarc.traces.references import LEFT_OUT, References
 from reflexarc.traces.requests import (
     ABSENT,
     Counts,
     FileReport,
     RecordedRequest,
     RecordedTool,
+    estimated,
     measured,
 )
 
@@ -49,8 +51,9 @@ class MiniSweAgent:
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         found: dict[str, RecordedRequest] = {}
+        references = References()
         for document in documents(paths, reports):
-            for request in _requests(document):
+            for request in _requests(document, references):
                 if request.id in found:
                     document.report.duplicate(COPY)
                 else:
@@ -59,13 +62,15 @@ class MiniSweAgent:
         return list(found.values())
 
 
-def _requests(document: Document) -> list[RecordedRequest]:
+def _requests(document: Document, references: References) -> list[RecordedRequest]:
     run = table(document.value)
     messages = tables(run.get("messages") if run else document.value)
     info = table(run.get("info"))
     model = text(table(table(info.get("config")).get("model")).get("model_name"))
     session = f"{document.path.name.partition('.')[0]} {document.digest[:8]}"
+    is_complete = not _calls_tools(messages)
     sent: list[Piece] = []
+    size = 0
     found: list[RecordedRequest] = []
     before: float | None = None
     for index, message in enumerate(messages):
@@ -73,6 +78,11 @@ def _requests(document: Document) -> list[RecordedRequest]:
         at = moment(extra.get("timestamp")) or moment(message.get("timestamp"))
         response = _response(message, extra)
         if response is not None:
+            prompt = None
+            if references.take(len(sent)):
+                prompt = Prompt(ordered(sent), complete=is_complete)
+            else:
+                document.report.note(LEFT_OUT)
             base = RecordedRequest(
                 id=_identity(document.digest, index, response, at),
                 session=session,
@@ -81,13 +91,14 @@ def _requests(document: Document) -> list[RecordedRequest]:
                 began_s=measured(before),
                 ended_s=measured(at),
                 gap=before is not None,
-                prompt=Prompt(ordered(sent), complete=not _calls_tools(messages)),
-                tools=_tools(message, messages[index + 1 :], at),
+                prompt=prompt,
+                tools=_tools(message, _answers(messages, index + 1), at),
             )
-            found.append(_request(base, message, response))
+            found.append(_request(base, message, response, size))
         before = at if at is not None else before
         if text(message.get("role")) != "exit":
             sent.append(_piece(message, index))
+            size += len(sent[-1].raw)
     _compare(info, len(found), document.report)
     return _with_costs(found, info)
 
@@ -107,14 +118,17 @@ def _identity(digest: str, index: int, response: Table, at: float | None) -> str
     return f"{own}@{at}" if own and at is not None else f"{digest}:{index}"
 
 
-def _request(base: RecordedRequest, message: Table, response: Table) -> RecordedRequest:
+def _request(
+    base: RecordedRequest, message: Table, response: Table, prompt_bytes: int
+) -> RecordedRequest:
     asked = text(response.get("model"))
-    prompt = base.prompt if isinstance(base.prompt, Prompt) else Prompt(())
     answer = _answer(message, response)
     counts, unknown = counts_of(table(response.get("usage")))
     if counts.prompt.value is None and counts.output.value is None:
         calls = [part for name, _, given in called(answer) for part in (name, given)]
-        counts = Counts(prompt=prompt_tokens(prompt), output=output_tokens(words(answer), *calls))
+        counts = Counts(
+            prompt=estimated(tokens_of(prompt_bytes)), output=output_tokens(words(answer), *calls)
+        )
     whose = owner(base.model)
     return msgspec.structs.replace(
         base,
@@ -156,8 +170,15 @@ def _calls_tools(messages: list[Table]) -> bool:
     )
 
 
-def _tools(message: Table, after: list[Table], at: float | None) -> tuple[RecordedTool, ...]:
-    answers = after[: next((i for i, one in enumerate(after) if _is_answer(one)), len(after))]
+def _answers(messages: list[Table], start: int) -> list[Table]:
+    """What came back before the next answer of the model."""
+    end = start
+    while end < len(messages) and not _is_answer(messages[end]):
+        end += 1
+    return messages[start:end]
+
+
+def _tools(message: Table, answers: list[Table], at: float | None) -> tuple[RecordedTool, ...]:
     calls = called(message) or called(_answer({}, message))
     if not calls:
         actions = tables(table(message.get("extra")).get("actions"))

@@ -6,6 +6,7 @@ else its responses alone. Times of events have no zone, so they are estimates.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from reflexarc.traces.formats.openhands_metrics import (
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, has_zone, listed, table, tables, text
 from reflexarc.traces.models import bare, owner
+from reflexarc.traces.references import LEFT_OUT, References
 from reflexarc.traces.requests import (
     Counts,
     FileReport,
@@ -74,9 +76,10 @@ class OpenHands:
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         found: dict[str, RecordedRequest] = {}
+        references = References()
         by_file = {str(path): report for path, report in reports.items()}
         for log in _logs(documents(paths, reports, keep_copies=True)):
-            for request in _requests(log, by_file):
+            for request in _requests(log, by_file, references):
                 if request.id in found:
                     by_file[request.file].duplicate(COPY)
                 else:
@@ -143,7 +146,9 @@ def _add(log: _Log, event: Table, document: Document) -> None:
     log.events.append((event, document))
 
 
-def _requests(log: _Log, reports: dict[str, FileReport]) -> list[RecordedRequest]:
+def _requests(
+    log: _Log, reports: dict[str, FileReport], references: References
+) -> list[RecordedRequest]:
     events = [event for event, _ in log.events]
     is_classic = bool(events) and not any("kind" in event for event in events)
     file = log.state_file or str(log.events[0][1].path)
@@ -151,17 +156,20 @@ def _requests(log: _Log, reports: dict[str, FileReport]) -> list[RecordedRequest
     if any(event.get("timestamp") and not has_zone(event["timestamp"]) for event in events):
         report.notes.append(NO_ZONE)
     key = log.key or next((own for own in map(_own, events) if own), log.name)
+    refused = references.refused
     if is_classic:
-        answers = classic_answers(events)
+        answers = classic_answers(events, references)
         calls = _listed_calls(log, report) or classic_calls(events)
     else:
-        conversation = Conversation(events)
+        conversation = Conversation(events, references)
         answers = conversation.answers
         calls = _listed_calls(log, report) or [
             call
             for usage, snapshots in conversation.snapshots.items()
             for call in differences(usage, snapshots)
         ]
+    if references.refused > refused:
+        report.note(LEFT_OUT)
     if not calls:
         calls = [_uncounted(one) for one in answers.values()]
         if calls:
@@ -210,6 +218,7 @@ def _paired(calls: list[Call], answers: dict[str, Answer]) -> Iterator[tuple[Cal
     """Calls with their responses: by id, else (sums that grew) the first response after the sum
     and before the next."""
     left = [one for one in answers.values() if not one.condensed]
+    places = [one.position for one in left]
     marks = sorted(
         one.position for one in calls if one.position is not None and one.usage == "default"
     )
@@ -220,13 +229,10 @@ def _paired(calls: list[Call], answers: dict[str, Answer]) -> Iterator[tuple[Cal
         if call.position is None or call.usage != "default":
             yield call, None
             continue
-        upto = next((mark for mark in marks if mark > call.position), None)
-        inside = [
-            one
-            for one in left
-            if one.position >= call.position and (upto is None or one.position < upto)
-        ]
-        yield call, inside[0] if inside else None
+        after = bisect_right(marks, call.position)
+        first = bisect_left(places, call.position)
+        is_before_next = first < len(left) and (after == len(marks) or places[first] < marks[after])
+        yield call, left[first] if is_before_next else None
 
 
 def _own(event: Table) -> str:

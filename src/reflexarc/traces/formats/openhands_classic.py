@@ -9,6 +9,7 @@ from reflexarc.traces.formats.openhands_events import Answer
 from reflexarc.traces.formats.openhands_metrics import Call, Snapshot, calls_of, differences
 from reflexarc.traces.formats.usage import counts_of
 from reflexarc.traces.loose import Table, encoded, moment, table, tables, text
+from reflexarc.traces.references import References
 from reflexarc.traces.requests import Counts, RecordedTool, estimated
 
 
@@ -45,7 +46,7 @@ def classic_calls(events: Sequence[Table]) -> list[Call]:
     return list(found.values())
 
 
-def classic_answers(events: Sequence[Table]) -> dict[str, Answer]:
+def classic_answers(events: Sequence[Table], references: References) -> dict[str, Answer]:
     """The responses in order, with what the events before them show."""
     found: dict[str, Answer] = {}
     fixed: list[Piece] = []
@@ -69,8 +70,9 @@ def classic_answers(events: Sequence[Table]) -> dict[str, Answer]:
             own = text(_response(event).get("id")) or f"event-{text(event.get('id')) or position}"
             answer = found.get(own)
             if answer is None:
-                pieces = (*fixed, *seen)
-                prompt = Prompt(pieces, complete=False) if pieces else None
+                prompt = None
+                if (fixed or seen) and references.take(len(fixed) + len(seen)):
+                    prompt = Prompt((*fixed, *seen), complete=False)
                 answer = found[own] = Answer(own, position, at_s, asked, prompt)
                 seen.append(_answered(event, position))
                 answer.text = text(arguments.get("thought")) or text(arguments.get("content"))

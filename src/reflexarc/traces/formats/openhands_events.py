@@ -12,6 +12,7 @@ from reflexarc.steps.prompt import Piece, Prompt
 from reflexarc.traces.formats.chat_pieces import tool_pieces, words
 from reflexarc.traces.formats.openhands_metrics import Snapshot
 from reflexarc.traces.loose import Table, encoded, listed, moment, table, tables, text
+from reflexarc.traces.references import References
 from reflexarc.traces.requests import RecordedTool, Start, estimated
 
 _RESULTS = ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent")
@@ -36,9 +37,10 @@ class Answer(msgspec.Struct):
 class Conversation:
     """`answers` by id of their response, in order; `snapshots` of sums by usage."""
 
-    def __init__(self, events: Sequence[Table]) -> None:
+    def __init__(self, events: Sequence[Table], references: References) -> None:
         self.answers: dict[str, Answer] = {}
         self.snapshots: dict[str, list[Snapshot]] = {}
+        self._references = references
         self._fixed: tuple[Piece, ...] = ()
         self._visible: list[tuple[str, Piece]] = []
         self._asked_s: float | None = None
@@ -74,6 +76,8 @@ class Conversation:
             self._see(event, position, role)
 
     def _prompt(self) -> Prompt | None:
+        if not self._references.take(len(self._fixed) + len(self._visible)):
+            return None
         pieces = (*self._fixed, *(piece for _, piece in self._visible))
         return Prompt(pieces, complete=False) if pieces else None
 

@@ -12,6 +12,7 @@ from reflexarc.traces.documents import Document, documents, tally
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, amount, encoded, moment, table, tables, text
 from reflexarc.traces.models import owner, provider
+from reflexarc.traces.references import LEFT_OUT, References
 from reflexarc.traces.requests import (
     ABSENT,
     Counts,
@@ -35,8 +36,9 @@ class PydanticAi:
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         found: dict[str, RecordedRequest] = {}
+        references = References()
         for document in documents(paths, reports):
-            for request in _requests(document):
+            for request in _requests(document, references):
                 if request.id in found:
                     document.report.duplicate(COPY)
                 else:
@@ -45,7 +47,7 @@ class PydanticAi:
         return list(found.values())
 
 
-def _requests(document: Document) -> list[RecordedRequest]:
+def _requests(document: Document, references: References) -> list[RecordedRequest]:
     messages = tables(document.value)
     results = _results(messages)
     conversation = ""
@@ -67,7 +69,11 @@ def _requests(document: Document) -> list[RecordedRequest]:
             )
             sent += _pieces(message, path)
         elif message.get("kind") == "response":
-            prompt = Prompt(_ordered(instructions, sent), complete=False)
+            prompt = None
+            if references.take(len(instructions) + len(sent)):
+                prompt = Prompt(_ordered(instructions, sent), complete=False)
+            else:
+                document.report.note(LEFT_OUT)
             session = conversation or text(message.get("run_id")) or document.digest
             found.append(_request(document, index, message, session, asked, prompt, results))
             sent.append(Piece("message", path, encoded(message.get("parts")), "assistant"))
@@ -83,7 +89,7 @@ def _request(
     message: Table,
     session: str,
     asked: float | None,
-    prompt: Prompt,
+    prompt: Prompt | None,
     results: dict[str, Table],
 ) -> RecordedRequest:
     ended = moment(message.get("timestamp"))

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from reflexarc.steps.prompt import Piece, Prompt
 from reflexarc.traces.documents import Document, documents, tally
-from reflexarc.traces.estimates import output_tokens, prompt_tokens
+from reflexarc.traces.estimates import output_tokens, tokens_of
 from reflexarc.traces.formats.chat_pieces import called, message_piece, tool_pieces, words
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, listed, moment, table, text
 from reflexarc.traces.models import bare, owner
+from reflexarc.traces.references import LEFT_OUT, References
 from reflexarc.traces.requests import Counts, FileReport, RecordedRequest, RecordedTool, estimated
 
 _OWN_KEYS = frozenset({"task", "trial", "reward", "family", "source", "began_unix_s"})
@@ -29,24 +30,28 @@ class SessionLines:
     name = "sessions"
 
     def recognises(self, head: Head) -> bool:
-        fields = table(head.first)
-        if isinstance(head.first, dict):
-            messages = listed(fields.get("messages"))
-            keys = frozenset(fields)
-            is_chat = bool(messages) and all(text(table(one).get("role")) for one in messages[:3])
-            return is_chat and (bool(keys & _OWN_KEYS) or not keys & _FOREIGN_KEYS)
-        return False
+        keys = head.top.keys
+        if "messages" not in keys or (keys & _FOREIGN_KEYS and not keys & _OWN_KEYS):
+            return False
+        if head.first is None:
+            # the first line is longer than what is looked at
+            return bool(keys & _OWN_KEYS)
+        messages = listed(table(head.first).get("messages"))
+        return bool(messages) and all(text(table(one).get("role")) for one in messages[:3])
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         found: list[RecordedRequest] = []
         tools: dict[bytes, Piece] = {}
+        references = References()
         for document in documents(paths, reports, max_bytes=_SESSION_LIMIT_BYTES):
-            found += _requests(document, tools)
+            found += _requests(document, tools, references)
         tally(found, reports)
         return found
 
 
-def _requests(document: Document, shared: dict[bytes, Piece]) -> list[RecordedRequest]:
+def _requests(
+    document: Document, shared: dict[bytes, Piece], references: References
+) -> list[RecordedRequest]:
     session = table(document.value)
     if not isinstance(session.get("messages"), list):
         document.report.skip("a line without messages")
@@ -55,6 +60,7 @@ def _requests(document: Document, shared: dict[bytes, Piece]) -> list[RecordedRe
     began = moment(session.get("began_unix_s"))
     name = text(session.get("id")) or document.digest
     tools = tool_pieces(session.get("tools"), shared)
+    size = sum(len(piece.raw) for piece in tools)
     system: list[Piece] = []
     sent: list[Piece] = []
     found: list[RecordedRequest] = []
@@ -67,7 +73,11 @@ def _requests(document: Document, shared: dict[bytes, Piece]) -> list[RecordedRe
             if message.get("decided_by") == "system1":
                 document.report.skip("a turn that no model was asked for")
             else:
-                prompt = Prompt((*tools, *system, *sent))
+                prompt = None
+                if references.take(len(tools) + len(system) + len(sent)):
+                    prompt = Prompt((*tools, *system, *sent))
+                else:
+                    document.report.note(LEFT_OUT)
                 found.append(
                     RecordedRequest(
                         id=f"{document.digest}:{index}",
@@ -76,7 +86,7 @@ def _requests(document: Document, shared: dict[bytes, Piece]) -> list[RecordedRe
                         model=bare(model),
                         provider=owner(model),
                         began_s=estimated(began) if not found else estimated(None),
-                        counts=_counts(prompt, message),
+                        counts=_counts(size, message),
                         prompt=prompt,
                         tools=tuple(RecordedTool(name, id) for name, id, _ in called(message)),
                         output_text=words(message),
@@ -84,9 +94,12 @@ def _requests(document: Document, shared: dict[bytes, Piece]) -> list[RecordedRe
                 )
         piece = message_piece(message, f"messages[{index}]")
         (system if piece.kind == "system" else sent).append(piece)
+        size += len(piece.raw)
     return found
 
 
-def _counts(prompt: Prompt, message: Table) -> Counts:
+def _counts(prompt_bytes: int, message: Table) -> Counts:
     calls = [part for name, _, arguments in called(message) for part in (name, arguments)]
-    return Counts(prompt=prompt_tokens(prompt), output=output_tokens(words(message), *calls))
+    return Counts(
+        prompt=estimated(tokens_of(prompt_bytes)), output=output_tokens(words(message), *calls)
+    )

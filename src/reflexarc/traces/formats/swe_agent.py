@@ -17,6 +17,7 @@ from reflexarc.traces.formats.swe_steps import Step, steps_of
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, amount, decoded, table, tables, text
 from reflexarc.traces.models import bare, owner
+from reflexarc.traces.references import LEFT_OUT, References
 from reflexarc.traces.requests import ABSENT, Counts, Figure, FileReport, RecordedRequest, estimated
 
 MAX_CALLS = 100_000
@@ -36,22 +37,29 @@ class SweAgent:
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         found: list[RecordedRequest] = []
+        references = References()
         for document in documents(paths, reports):
-            found += _requests(document)
+            found += _requests(document, references)
         tally(found, reports)
         return found
 
 
-def _requests(document: Document) -> list[RecordedRequest]:
+def _requests(document: Document, references: References) -> list[RecordedRequest]:
     run = table(document.value)
     report = document.report
     attempts = tables(run.get("attempts"))
     # a run of several attempts repeats the best one at its top, with the sums of all
     steps = (
-        [step for at, one in enumerate(attempts, 1) for step in steps_of(one, f"attempt-{at}")]
+        [
+            step
+            for at, one in enumerate(attempts, 1)
+            for step in steps_of(one, f"attempt-{at}", references)
+        ]
         if attempts
-        else steps_of(run, "")
+        else steps_of(run, "", references)
     )
+    if any(step.left_out for step in steps):
+        report.note(LEFT_OUT)
     stats = table(table(run.get("info")).get("model_stats"))
     calls = _calls(stats, len(steps), report)
     if calls < len(steps):

@@ -9,6 +9,7 @@ import msgspec
 from reflexarc.steps.prompt import Piece, Prompt
 from reflexarc.traces.formats.chat_pieces import called, message_piece, ordered
 from reflexarc.traces.loose import Table, amount, table, tables, text
+from reflexarc.traces.references import References
 from reflexarc.traces.requests import RecordedTool, measured
 
 # what SWE-agent keeps of a message for itself
@@ -16,7 +17,8 @@ _NOT_SENT = frozenset({"agent", "message_type", "is_demo", "tags", "thought", "a
 
 
 class Step(msgspec.Struct, frozen=True):
-    """`place` tells it from the run's others. `response_bytes`: of its answer and its calls."""
+    """`place` tells it from the run's others. `response_bytes`: of its answer and its calls.
+    `left_out`: its prompt is beyond the bound on what is kept."""
 
     place: str
     agent: str
@@ -24,6 +26,7 @@ class Step(msgspec.Struct, frozen=True):
     response: str
     response_bytes: int
     tools: tuple[RecordedTool, ...]
+    left_out: bool = False
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -33,7 +36,7 @@ class _Answer(msgspec.Struct, frozen=True):
     message: Table
 
 
-def steps_of(run: Table, agent: str) -> list[Step]:
+def steps_of(run: Table, agent: str, references: References) -> list[Step]:
     """The steps of a run (or of one attempt of it), from its history where it has no trajectory."""
     history = tables(run.get("history"))
     known: dict[tuple[str, bytes], Piece] = {}
@@ -52,15 +55,20 @@ def steps_of(run: Table, agent: str) -> list[Step]:
         # a step without an answer (the run was ended from outside) has none in the history
         answer = None if step.get("response") == "" else next(left, None)
         query = tables(step.get("query"))
-        if query:
+        # the answer of the last step is often not in the history
+        before = len(pieces) if answer is None else answer.before
+        prompt = None
+        left_out = not references.take(len(query) or before)
+        if left_out:
+            pass
+        elif query:
             sent = [_piece(one, at, known) for at, one in enumerate(query)]
             # its tools are not in the log where it calls them natively
             prompt = Prompt(ordered(sent), complete=not _calls_tools(query))
-        else:
-            # the answer of the last step is often not in the history
-            before = len(pieces) if answer is None else answer.before
-            prompt = Prompt(ordered(pieces[:before]), complete=False) if before else None
-        found.append(_step(f"{agent}:{index}", agent, step, answer, prompt))
+        elif before:
+            prompt = Prompt(ordered(pieces[:before]), complete=False)
+        made = _step(f"{agent}:{index}", agent, step, answer, prompt)
+        found.append(msgspec.structs.replace(made, left_out=left_out))
     return found
 
 
