@@ -67,6 +67,20 @@ def test_a_cost_that_the_log_lacks_is_worked_out_from_published_prices() -> None
     assert cached.value < float(input_price())
 
 
+def test_where_money_goes_adds_up_to_what_is_paid() -> None:
+    made = report(
+        request(0, prompt=50_000, cache_read=30_000, cache_write=15_000, output=700),
+        request(1, prompt=9_000, cache_read=0, output=300),
+        request(2, prompt=9_000, model="home-made", provider="local"),
+    )
+    money = made.money
+    assert money.requests == 2
+    parts = (money.read_anew_usd, money.from_cache_usd, money.to_cache_usd, money.output_usd)
+    assert all(part is not None and part > 0 for part in parts)
+    assert sum(part or 0 for part in parts) == pytest.approx(made.totals.cost_usd, abs=1e-5)
+    assert report(request(0, model="home-made", provider="local")).money.read_anew_usd is None
+
+
 def test_without_cached_tokens_a_cost_is_at_most_so_much_and_estimated() -> None:
     found = Costs(prices()).of(request(0, prompt=1_000_000, output=0))
     assert (found.value, found.kind) == (float(input_price()), "estimated")

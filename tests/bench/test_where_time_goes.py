@@ -24,6 +24,11 @@ def test_tools_of_unknown_times_take_their_own_where_told() -> None:
     assert tools_time((*own, RecordedTool("c"))).value is None
 
 
+def test_an_answer_without_calls_took_no_tools_where_it_can_be_seen() -> None:
+    (seen, unseen) = spent([request(0, output_text="done"), request(1)])
+    assert (seen.tools_s.value, unseen.tools_s.value) == (0, None)
+
+
 def test_an_observed_gap_is_an_estimate_and_leaves_no_waiting_beside_it() -> None:
     first, second = request(0, at_s=0, took_s=2), request(1, at_s=9, took_s=2, gap=True)
     (one, other) = spent([first, second])

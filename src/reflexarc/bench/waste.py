@@ -13,7 +13,7 @@ from reflexarc.accounts import Prices
 from reflexarc.bench import waste_verdicts as words
 from reflexarc.bench.trial import Trial
 from reflexarc.bench.waste_breaks import MAX_BREAKS, BreakFound, breaks
-from reflexarc.bench.waste_cost import NO_MODEL, Costs
+from reflexarc.bench.waste_cost import NO_MODEL, Costs, Money
 from reflexarc.bench.waste_expiry import CacheExpiry, cache_expiry
 from reflexarc.bench.waste_figures import Figures, figures, hit_rate
 from reflexarc.bench.waste_prompts import Known, Texts, context_tokens, held_tokens, known, texts
@@ -70,6 +70,7 @@ class Waste(msgspec.Struct, frozen=True, kw_only=True):
     totals: Figures
     errors: int
     time: Times
+    money: Money
     hit_rate: float | None
     files: list[FileRow]
     models: list[Row]
@@ -115,6 +116,7 @@ def waste(
         totals=figures(zip(requests, cost, strict=True)),
         errors=sum(report.errors for report in logs.files),
         time=times(time_of),
+        money=costs.money(requests),
         hit_rate=hit_rate(figures(zip(requests, cost, strict=True))),
         files=rows.files(logs.files),
         models=rows.by(lambda one: "/".join(filter(None, (one.provider, one.model))) or NO_MODEL),

@@ -1,6 +1,10 @@
 """What recorded requests cost: as the log says, else by published prices; never by a guess."""
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import msgspec
 
 from reflexarc.accounts import Price, Prices
 from reflexarc.traces.models import bare, owner, provider
@@ -13,6 +17,18 @@ MAKERS = (("claude-", "anthropic"), ("gpt-", "openai"), ("o1", "openai"), ("o3",
 
 NO_MODEL = "an unnamed model"
 _YEAR_2000_S = 946_684_800
+
+
+class Money(msgspec.Struct, frozen=True):
+    """Dollars at published prices, of `requests` that have tokens and a price: prompts read anew
+    and from caches, written to caches, answers. None without any. Where a log does not tell what
+    was cached, all of a prompt is read anew: at most so much."""
+
+    requests: int
+    read_anew_usd: float | None = None
+    from_cache_usd: float | None = None
+    to_cache_usd: float | None = None
+    output_usd: float | None = None
 
 
 class Costs:
@@ -44,26 +60,61 @@ class Costs:
             name = "/".join(filter(None, (request.provider, request.model))) or NO_MODEL
             self.unpriced[name] = self.unpriced.get(name, 0) + 1
             return ABSENT
-        counts = request.counts
-        if counts.prompt.value is None or counts.output.value is None:
+        usage = _usage(request)
+        if usage is None:
             return ABSENT
-        is_told = counts.cache_read.value is not None and not request.unknown_cache
-        parts = (counts.prompt, counts.output, counts.cache_read, counts.cache_write)
-        read = counts.cache_read.value or 0 if is_told else 0
-        written = counts.cache_write.value or 0 if is_told else 0
-        usd = price.micro_usd(
-            Usage(
-                input=int(counts.prompt.value),
-                output=int(counts.output.value),
-                cache_read=int(read),
-                cache_write=int(written),
-                cache_write_1h=int(counts.cache_write_1h.value or 0) if is_told else 0,
-            )
-        )
         if not request.provider:
             self.by_maker.add(request.model)
-        is_sure = is_told and request.provider and all(part.kind != "estimated" for part in parts)
-        return (derived if is_sure else estimated)(usd / 1e6)
+        counts = request.counts
+        parts = (counts.prompt, counts.output, counts.cache_read, counts.cache_write)
+        is_sure = (
+            _tells_cached(request)
+            and request.provider
+            and all(part.kind != "estimated" for part in parts)
+        )
+        return (derived if is_sure else estimated)(price.micro_usd(usage) / 1e6)
+
+    def money(self, requests: Iterable[RecordedRequest]) -> Money:
+        """Where the money of those goes that have tokens and a price."""
+        anew = read = written = output = Decimal(0)
+        number = 0
+        for request in requests:
+            price, usage = self.price(request), _usage(request)
+            if price is None or usage is None:
+                continue
+            number += 1
+            at = _at(price, usage.input)
+            from_cache = min(usage.cache_read, usage.input)
+            to_cache = min(usage.cache_write, usage.input - from_cache)
+            hour = min(usage.cache_write_1h, to_cache)
+            anew += at.input * (usage.input - from_cache - to_cache)
+            read += at.of_read * from_cache
+            written += at.of_write * (to_cache - hour) + at.of_hour_write * hour
+            output += at.output * usage.output
+        if not number:
+            return Money(0)
+        return Money(number, *(round(float(one) / 1e6, 6) for one in (anew, read, written, output)))
+
+
+def _tells_cached(request: RecordedRequest) -> bool:
+    return request.counts.cache_read.value is not None and not request.unknown_cache
+
+
+def _usage(request: RecordedRequest) -> Usage | None:
+    """Without what is not known of its cache: all of it is then input."""
+    counts = request.counts
+    if counts.prompt.value is None or counts.output.value is None:
+        return None
+    prompt, output = int(counts.prompt.value), int(counts.output.value)
+    if not _tells_cached(request):
+        return Usage(prompt, output)
+    return Usage(
+        input=prompt,
+        output=output,
+        cache_read=int(counts.cache_read.value or 0),
+        cache_write=int(counts.cache_write.value or 0),
+        cache_write_1h=int(counts.cache_write_1h.value or 0),
+    )
 
 
 def maker(request: RecordedRequest) -> tuple[str, str]:

@@ -138,7 +138,20 @@ def _time(report: Waste) -> str:
         )
         if seconds is not None
     ]
-    return _section("Where time goes", bars("Seconds of all steps together", known))
+    money = [
+        (name, usd, dollars(usd))
+        for name, usd in (
+            ("prompts read anew", report.money.read_anew_usd),
+            ("from caches", report.money.from_cache_usd),
+            ("written to caches", report.money.to_cache_usd),
+            ("answers", report.money.output_usd),
+        )
+        if usd is not None
+    ]
+    charts = bars("Seconds of all steps together", known) + bars(
+        f"Dollars at published prices, of {report.money.requests:,} requests", money
+    )
+    return _section("Where time and money go", charts)
 
 
 def _rows(title: str, listed: Sequence[Row]) -> str:

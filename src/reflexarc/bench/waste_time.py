@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from reflexarc.bench.waste_figures import Total, with_kind
+from reflexarc.bench.waste_figures import Total, calls, with_kind
 from reflexarc.traces.requests import (
     ABSENT,
     Figure,
@@ -116,6 +116,8 @@ def spent(requests: Sequence[RecordedRequest]) -> list[Spent]:
     for request in reversed(requests):
         thread = (request.session, request.agent)
         model, tools = model_time(request), tools_time(request.tools)
+        if not request.tools and calls(request).value == 0:
+            tools = derived(0.0)  # an answer that can be seen, and called none
         found.append(Spent(model, tools, _waiting(request, tools, follows.get(thread))))
         follows[thread] = request
     return found[::-1]

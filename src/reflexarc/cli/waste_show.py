@@ -33,6 +33,7 @@ def show_waste(console: Console, report: Waste) -> None:
     _savings(console, report)
     _reuse(console, report)
     _breaks(console, report)
+    _money(console, report)
     _time(console, report)
     _rows(console, "Models", report.models, _ROWS)
     _rows(console, "Sessions, the costliest first", report.sessions, _ROWS)
@@ -111,6 +112,23 @@ def _breaks(console: Console, report: Waste) -> None:
     console.print()
 
 
+def _money(console: Console, report: Waste) -> None:
+    money = report.money
+    parts = [
+        f"{name} {dollars(usd)}"
+        for name, usd in (
+            ("prompts read anew", money.read_anew_usd),
+            ("from caches", money.from_cache_usd),
+            ("written to caches", money.to_cache_usd),
+            ("answers", money.output_usd),
+        )
+        if usd is not None
+    ]
+    if parts:
+        of = "" if money.requests == report.totals.requests else f", of {money.requests:,} requests"
+        console.print(f"Where money goes, at published prices{of}: {'; '.join(parts)}.")
+
+
 def _time(console: Console, report: Waste) -> None:
     time = report.time
     if time.model_s is None and time.tools_s is None and time.waiting_s is None:
@@ -136,8 +154,8 @@ def _time(console: Console, report: Waste) -> None:
                 ("session", "model", "prompt", "output", "dollars", "model s", "tools s", "wait s"),
                 [
                     (
-                        escape(_short(one.session, 16)),
-                        escape(_short(one.model, 18)),
+                        escape(_short(one.session, 12)),
+                        escape(_short(one.model, 16)),
                         _number(one.prompt),
                         _number(one.output),
                         _dollars(one.cost_usd),
