@@ -6,6 +6,9 @@ from reflexarc.traces.formats.codex import Codex
 from reflexarc.traces.formats.gemini_cli import GeminiCli
 from reflexarc.traces.formats.goose import Goose
 from reflexarc.traces.formats.inspect_ai import InspectAi
+from reflexarc.traces.formats.langfuse import Langfuse
+from reflexarc.traces.formats.langsmith import LangSmith
+from reflexarc.traces.formats.litellm import LiteLlm
 from reflexarc.traces.formats.mini_swe_agent import MiniSweAgent
 from reflexarc.traces.formats.mooncake import Mooncake
 from reflexarc.traces.formats.opencode import OpenCode
@@ -29,6 +32,9 @@ FORMATS: tuple[Format, ...] = (
     Pi(),
     # exports: gateways, tracing, request logs
     Otlp(),
+    Langfuse(),
+    LangSmith(),
+    LiteLlm(),
     Mooncake(),
     Aiperf(),
     # runs: trajectories, evaluations, block traces, sessions
