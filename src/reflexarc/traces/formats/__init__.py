@@ -3,6 +3,7 @@
 from reflexarc.traces.formats.aiperf import Aiperf
 from reflexarc.traces.formats.claude_code import ClaudeCode
 from reflexarc.traces.formats.codex import Codex
+from reflexarc.traces.formats.copilot_cli import CopilotCli
 from reflexarc.traces.formats.gemini_cli import GeminiCli
 from reflexarc.traces.formats.goose import Goose
 from reflexarc.traces.formats.inspect_ai import InspectAi
@@ -30,6 +31,7 @@ FORMATS: tuple[Format, ...] = (
     OpenCode(),
     Goose(),
     Pi(),
+    CopilotCli(),
     # exports: gateways, tracing, request logs
     Otlp(),
     Langfuse(),
