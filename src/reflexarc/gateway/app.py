@@ -197,7 +197,7 @@ class Gateway:
         await self.acting.standings.adopt(self.system1.digests)
         await self.recorder.heard(_RECORDER_READY_S)
         system2 = self.system2
-        transport, driver, forwarder = await system2.start(self._upstream_tls)
+        transport, driver, forwarder = await system2.start(self._upstream_tls, self._ids)
         self._side = SideDesk(
             self.config.limits,
             forwarder,
@@ -226,6 +226,7 @@ class Gateway:
             lambda route: self._tested.of(route.upstream),
             system2.exchanging(Continuing(self._chains)),
             system2.prefixes,
+            system2.warm,
         )
         await self._queued.start(self._asks)
         self._watch.start()

@@ -22,6 +22,7 @@ from reflexarc.gateway.exchange import Exchange
 from reflexarc.gateway.exchanging import Exchanging
 from reflexarc.gateway.forwarding import Forwarder
 from reflexarc.gateway.frames import Decide, Decided
+from reflexarc.gateway.keep_warm import KeepWarm
 from reflexarc.gateway.keeping import Keeper
 from reflexarc.gateway.labels import cost_label, decision_label, escalation_label, own_headers
 from reflexarc.gateway.metrics import Metrics
@@ -70,6 +71,7 @@ class AskDesk:
         tested: Callable[[Route], tuple[str, ...]],
         exchanging: Exchanging,
         prefixes: PrefixWatch,
+        warm: KeepWarm | None,
     ) -> None:
         self._limits = config.limits
         self._forwarder = forwarder
@@ -82,6 +84,7 @@ class AskDesk:
         self._tested = tested
         self._exchanging = exchanging
         self._prefixes = prefixes
+        self._warm = warm
         self._bodies = Reading()
         self.comparing = Comparing(system1, keeper, metrics, acting.standings)
         self.auditor = auditor_of(self.comparing.audit_answered)
@@ -111,11 +114,14 @@ class AskDesk:
         asked = Asked(route, door, exchange, said, caller, arrival.number, continued)
         admission = await self._accounting.admit(caller, door, exchange, said)
         try:
-            return await self._answered(asked, arrival, encoded=encoded)
+            status = await self._answered(asked, arrival, encoded=encoded)
         finally:
             exchange.ended_s = self._clock_s()
             self._accounting.settle(admission, caller, exchange, route, said.session or "")
             self._prefixes.ended(exchange)
+        if status == 200 and self._warm is not None:
+            self._warm.ended(exchange, door, caller, said)
+        return status
 
     async def _answered(self, asked: Asked, arrival: Arrival, *, encoded: bool) -> int:
         route, exchange = asked.route, asked.exchange
@@ -184,6 +190,8 @@ class AskDesk:
     async def _sent(self, asked: Asked, arrival: Arrival) -> int:
         """To System 2, its prompt looked at."""
         self._prefixes.look(asked.door, arrival.headers, asked.told, asked.tenant, asked.exchange)
+        if self._warm is not None:
+            self._warm.came(asked.exchange)
         return await self._forwarder.forward(asked.exchange, arrival)
 
     async def _live(self, asked: Asked, arrival: Arrival) -> int:

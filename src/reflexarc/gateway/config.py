@@ -49,13 +49,15 @@ class Repair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `volatile_system`: `move` tells lines of the system prompt that hold clocks, ids or counters,
     and were seen changing, at the end of the prompt. `breakpoints`: `auto` sets Anthropic's marks
     for caches where a prompt is read again. `prompt_cache_key`: `session` names the session to
-    OpenAI's API.
+    OpenAI's API. `keep_warm`: a prompt is asked with again before its cache ends, where that is
+    cheaper than what is to be expected without.
     """
 
     tool_order: Literal["off", "stable"] = "off"
     volatile_system: Literal["off", "move"] = "off"
     breakpoints: Literal["off", "auto"] = "off"
     prompt_cache_key: Literal["off", "session"] = "off"
+    keep_warm: bool = False
 
     @property
     def mends(self) -> bool:

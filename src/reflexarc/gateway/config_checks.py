@@ -94,6 +94,11 @@ def _check_pooled(route: Route, here: str) -> None:
             raise ConfigError(
                 f'{here}: {name} has no use beside upstream = "{MODELS}": its providers have it'
             )
+    if route.repair.keep_warm:
+        raise ConfigError(
+            f'{here}: repair.keep_warm has no use beside upstream = "{MODELS}": a ping must go '
+            "where the prompt is"
+        )
 
 
 def _check_not_pooled(route: Route, here: str) -> None:

@@ -148,6 +148,12 @@ class Metrics:
             ("route", "cause"),
             registry=self._registry,
         )
+        self._pings = Counter(
+            "reflexarc_prefix_pings",
+            "Prompts asked with again to keep their cache warm, by outcome.",
+            ("route", "outcome"),
+            registry=self._registry,
+        )
         self._prefix_kept = Counter(
             "reflexarc_prefix_kept_tokens",
             "Tokens that prompts began with as the ones before them.",
@@ -268,6 +274,10 @@ class Metrics:
         """Of one prompt."""
         self._pruned_cuts.labels(route).inc(new)
         self._pruned_tokens.labels(route).inc(saved_tokens)
+
+    def ping(self, route: str, outcome: str) -> None:
+        """`sent`, `refused` (by a budget) or `failed`."""
+        self._pings.labels(route, outcome).inc()
 
     def client_gone(self, route: str) -> None:
         self._clients_gone.labels(route).inc()

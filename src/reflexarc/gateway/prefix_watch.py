@@ -106,6 +106,18 @@ class PrefixWatch:
         if made is not None and made.outcome == "answered" and not made.estimated and prefix.size:
             line.bytes_of_token = prefix.size / max(1, made.usage.input)
 
+    def price(self, exchange: Exchange) -> Price | None:
+        """Of what was asked at a route's one upstream."""
+        prefix = exchange.prefix
+        return None if prefix is None else self._price(exchange, prefix, None)
+
+    def tokens(self, prefix: Prefix) -> int:
+        """Of a prompt at a route's one upstream."""
+        ratio = prefix.found.line.bytes_of_token
+        if ratio:
+            return round(prefix.size / ratio)
+        return self._chooser.ratios.tokens(prefix.route.path, prefix.size)
+
     def _told(
         self, exchange: Exchange, prefix: Prefix, watched: Watched | None
     ) -> tuple[Outcome, Prices]:

@@ -24,6 +24,8 @@ from reflexarc.gateway.doors import Door
 from reflexarc.gateway.driving import Driver
 from reflexarc.gateway.exchanging import Exchanging
 from reflexarc.gateway.forwarding import Forwarder
+from reflexarc.gateway.keep_warm import KeepWarm
+from reflexarc.gateway.labels import RequestIds
 from reflexarc.gateway.metrics import Metrics
 from reflexarc.gateway.planning import Planner, asked_model
 from reflexarc.gateway.polling import Polling
@@ -90,6 +92,7 @@ class System2:
             config.accounts, self._desk, self.chooser, name, state.secret, time.time
         )
         self.converting = Converting(config.limits.json_depth)
+        self.warm: KeepWarm | None = None
         self._transport: Transport | None = None
         self._polling: Polling | None = None
         self._events = CacheEvents(self.fleet, self.chooser.affinity, clock_s)
@@ -113,8 +116,11 @@ class System2:
             return None  # nobody will be asked
         return self.pool.price(served[0], "") if served else None
 
-    async def start(self, tls: ssl.SSLContext | None) -> tuple[Transport, Driver, Forwarder]:
-        """Inside a running event loop. `tls`: whom to believe over https."""
+    async def start(
+        self, tls: ssl.SSLContext | None, ids: RequestIds
+    ) -> tuple[Transport, Driver, Forwarder]:
+        """Inside a running event loop. `tls`: whom to believe over https. `ids` numbers what is
+        asked beside the clients' requests."""
         if self._desk is not None:
             await self._desk.start()
         transport = Transport(self._config.timeouts, self._clock_s, tls)
@@ -137,10 +143,15 @@ class System2:
             self.prefixes,
         )
         forwarder = Forwarder(transport, self._metrics, self._clock_s, driver, self.prefixes)
+        self.warm = KeepWarm(
+            transport, self.accounting, self.prefixes, self._metrics, ids, self._clock_s
+        )
         return transport, driver, forwarder
 
     async def close(self) -> None:
         await self._events.close()
+        if self.warm is not None:
+            await self.warm.close()
         if self._polling is not None:
             await self._polling.close()
         if self._transport is not None:
