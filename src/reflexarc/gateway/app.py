@@ -211,10 +211,7 @@ class Gateway:
             self.config,
             forwarder,
             lambda on_answer: Auditor(
-                transport,
-                self.config.limits.observed_bytes,
-                on_answer,
-                driver,
+                transport, self.config.limits.observed_bytes, on_answer, driver,
                 system2.accounting.audited,
             ),
             self.system1,
@@ -227,7 +224,7 @@ class Gateway:
             system2.exchanging(Continuing(self._chains)),
             system2.prefixes,
             system2.warm,
-        )
+        )  # fmt: skip
         await self._queued.start(self._asks)
         self._watch.start()
         self._relearner.start()
