@@ -124,6 +124,26 @@ def test_a_session_whose_slot_was_taken_comes_back_from_disk(engine: Embedded, s
     assert not [path for path in paths if "disk" in path.name or "snow" in path.name]
 
 
+def test_a_new_session_finds_what_a_saved_one_of_its_key_begins_with(engine: Embedded) -> None:
+    rules = {name: f"You sell {name}, and nothing else. " * 20 for name in ("tea", "ink", "rope")}
+
+    def asked(name: str, session: str, key: str) -> tuple[int, int]:
+        headers = {"authorization": f"Bearer {key}", "x-session-id": session}
+        both = [("system", rules[name]), ("user", f"This is {session}: what is there?")]
+        shown = [{"role": role, "content": content} for role, content in both]
+        body = {"model": "m", "max_tokens": 1, "messages": shown}
+        usage = sent(engine, "/chat/completions", body, headers)["usage"]
+        return usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
+
+    # Two slots: the third session's place was the first's or the second's, whose state was saved.
+    for name in rules:
+        asked(name, f"{name} first", "fork")
+    for name in rules:
+        prompt, found = asked(name, f"{name} second", "fork")
+        assert found > 0.8 * prompt
+    assert asked("tea", "tea third", "another")[1] == 0
+
+
 def test_a_count_is_what_usage_tells(engine: Embedded) -> None:
     words = {"model": "m", "messages": messages("clocks"), "max_tokens": 1}
     call = {**words, "tools": [TOOL], "tool_choice": "required"}

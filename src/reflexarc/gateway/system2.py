@@ -75,6 +75,7 @@ class System2:
         self.ratios = _ratios(state) if before is None else before.ratios
         affinity = None if before is None else before.chooser.affinity
         self.chooser = Chooser(self.fleet, self.pool.price, self.ratios, affinity)
+        self.chooser.affinity.keep_only({one.name for one in self.pool.deployments})
         self.repair = PromptRepair(state.secret) if before is None else before.repair
         self.prefixes = PrefixWatch(
             Lines() if before is None else before.prefixes.lines,

@@ -215,7 +215,7 @@ class Affinity:
         self._emptied_s[name] = max(now_s, self._emptied_s.get(name, -math.inf))
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Of the deployments that there were these are left."""
+        """These deployments are left; what others told of themselves is forgotten."""
         self._emptied_s = {k: v for k, v in self._emptied_s.items() if k in names}
 
     def _hold(self, key: tuple[str, bytes], name: str, read: _Read) -> None:
