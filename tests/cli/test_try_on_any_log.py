@@ -183,3 +183,34 @@ def test_what_is_interrupted_ends_cleanly(
     code, _, complaint = run("try", shop, "--no-system1")
     assert code == 130
     assert complaint.splitlines()[-1] == "interrupted"
+
+
+AGENT_VARIABLES = (
+    "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME",
+    "APPDATA", "GOOSE_PATH_ROOT", "PI_CODING_AGENT_DIR", "COPILOT_HOME",
+)  # fmt: skip
+
+
+def test_without_a_path_what_agents_keep_on_this_machine_is_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in AGENT_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    code, _, complaint = run("try")
+    assert code != 0
+    assert "no agent that is known keeps sessions" in " ".join(complaint.split())
+    sessions = tmp_path / ".pi" / "agent" / "sessions"
+    sessions.mkdir(parents=True)
+    usage = {"input": 1200, "output": 30, "cacheRead": 0, "cacheWrite": 0}
+    answer = {"role": "assistant", "model": "claude-opus-4-5", "content": [], "usage": usage}
+    lines = [
+        {"type": "session", "id": "s", "cwd": "/x", "timestamp": "2026-08-01T10:00:00Z"},
+        {"type": "message", "id": "a", "timestamp": "2026-08-01T10:00:05Z", "message": answer},
+    ]
+    (sessions / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    figures = tmp_path / "figures.json"
+    code, _, said = run("try", "--json", figures)
+    assert code == 0
+    assert f"reading pi: {sessions}" in said
+    assert json.loads(figures.read_text())["totals"]["prompt"] == 1200

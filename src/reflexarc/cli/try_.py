@@ -1,5 +1,6 @@
 """`reflexarc try`: what the work in these logs wastes, and what System 1 would do for its agent."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from reflexarc.steps.errors import InputError, LearnError
 from reflexarc.traces import Recording
 from reflexarc.traces.formats import FORMATS
 from reflexarc.traces.logs import Logs, read_logs
+from reflexarc.traces.places import usual_places
 
 SESSIONS = "sessions"
 """The format that System 1 learns from."""
@@ -73,7 +75,7 @@ def command(
 ) -> None:
     """Say what the work in these logs wastes: files and folders of any known format, told apart by
     themselves. For session files, learn from a part of the tasks, judge on the rest, and say what
-    System 1 would and would not do.
+    System 1 would and would not do. Without a path: what command-line agents keep on this machine.
 
     Needs no configuration and no network, and keeps nothing.
     """
@@ -108,8 +110,7 @@ def command(
 
 def _read(paths: Sequence[str]) -> Logs:
     """Raises `InputError` where nothing under these paths is a log of a known format."""
-    if not paths:
-        raise InputError("name files or folders with logs")
+    paths = paths or _usual()
     count = 0
     with Console(stderr=True).status("reading") as status:
 
@@ -125,6 +126,20 @@ def _read(paths: Sequence[str]) -> Logs:
             f"known are {', '.join(format.name for format in FORMATS)}"
         )
     return logs
+
+
+def _usual() -> Sequence[str]:
+    """Where command-line agents keep their sessions on this machine. Raises `InputError` where none
+    does."""
+    places = usual_places(os.environ, Path.home())
+    if not places:
+        raise InputError(
+            "name files or folders with logs: no agent that is known keeps sessions in its usual "
+            "place on this machine"
+        )
+    for place in places:
+        click.echo(f"reading {place.format}: {place.path}", err=True)
+    return [str(place.path) for place in places]
 
 
 def _sessions(files: Sequence[str], logs: Logs) -> Recording | None:
