@@ -100,6 +100,7 @@ class World:
     def __init__(self, session: aiohttp.ClientSession, base: str) -> None:
         self._session = session
         self._base = base
+        self.answered_by = ""
 
     async def told(
         self, client: str, body: Body, name: str = "", route: str = "", **more: str
@@ -115,6 +116,7 @@ class World:
             if answer.status != 200:
                 raise RuntimeError(f"status {answer.status}: {text[:300]}")
             how, *items = answer.headers.get("x-reflexarc-prefix", "(nothing)").split("; ")
+            self.answered_by = answer.headers.get("x-reflexarc-upstream", "")
         return {"how": how, **dict(item.split("=", 1) for item in items)}
 
     async def metrics(self) -> str:
@@ -136,6 +138,11 @@ async def _measured(lines: Lines, folder: Path) -> None:
         ]
         routes.append({**routes[2], "path": "/late/v1", "cache_s": 0.4})
         routes.append({**routes[0], "path": "/converted/v1"})
+        mends = {"tool_order": "stable", "volatile_system": "move"}
+        routes += [
+            {**one, "path": f"/mended-{name}/v1", "repair": mends}
+            for one, name in zip(routes[:4], DIALECTS, strict=True)
+        ]
         routes.append({"path": "/pool/v1", "upstream": "models", "mode": "off", "record": "none"})
         served = [
             {"provider": name, "model": "faulty-1", "price": PRICE} for name in ("near", "far")
@@ -149,8 +156,9 @@ async def _measured(lines: Lines, folder: Path) -> None:
         async with gateway(folder, sections) as running, aiohttp.ClientSession() as session:
             world = World(session, running.base)
             await _planted(lines, world)
-            await _elsewhere_and_late(lines, world, near)
+            await _elsewhere_and_late(lines, world, near, far)
             await _unbroken(lines, world)
+            await _mended(lines, world)
 
 
 async def _planted(lines: Lines, world: World) -> None:
@@ -200,12 +208,15 @@ def _is_priced(
     return right and least <= lost <= sent
 
 
-async def _elsewhere_and_late(lines: Lines, world: World, near: FaultyUpstream) -> None:
+async def _elsewhere_and_late(
+    lines: Lines, world: World, near: FaultyUpstream, far: FaultyUpstream
+) -> None:
     talk, late = Talk(900), Talk(901)
     said = [await world.told("chat", talk.body(turn), "moves", "pool") for turn in range(3)]
-    near.usual = "error=503"
+    fails = near if world.answered_by.startswith("near") else far
+    fails.usual = "error=503"
     said += [await world.told("chat", talk.body(turn), "moves", "pool") for turn in range(3, 5)]
-    near.usual = ""
+    fails.usual = ""
     lines.add(
         "3.5", "a session whose deployment of a pool fails goes to another one",
         "kept, then cause=deployment once, priced; then kept",
@@ -260,3 +271,29 @@ async def _unbroken(lines: Lines, world: World) -> None:
             f"3.{number}", f"{UNBROKEN} {what}, two agents each in turn: breaks told", "0",
             f"{len(wrong)} of {asked} requests" + (f": {wrong[0]}" if wrong else ""), not wrong,
         )  # fmt: skip
+
+
+async def _mended(lines: Lines, world: World) -> None:
+    """Clients that shuffle their tools and tell the time, as they are and mended."""
+    lost: dict[str, int] = {}
+    breaks: dict[str, int] = {}
+    for route in ("", "mended-"):
+        for number, client in enumerate(DIALECTS):
+            talk = Talk(3_000 + number)
+            for turn in range(TURNS):
+                body = talk.body(turn)
+                system("09:59:58", f"10:{turn:02d}:00")(body)
+                body["tools"] = body["tools"][turn % 4 :] + body["tools"][: turn % 4]
+                said = await world.told(client, body, f"mended {client}", f"{route}{client}")
+                breaks[route] = breaks.get(route, 0) + (said["how"] == "break")
+                lost[route] = lost.get(route, 0) + int(said.get("lost_tokens", 0))
+    turns = len(DIALECTS) * (TURNS - 1)
+    lines.add(
+        "3.10",
+        f"{len(DIALECTS)} sessions, one of each dialect, whose clients shuffle tools and tell the "
+        "time: breaks, as they are and mended",
+        f"{turns} of {turns}; one of each session, where the clock is seen changing first",
+        f"{breaks['']} of {turns}, {lost['']} tokens lost; {breaks['mended-']}, "
+        f"{lost['mended-']} tokens",
+        breaks == {"": turns, "mended-": len(DIALECTS)} and lost["mended-"] < lost[""] / 3,
+    )
