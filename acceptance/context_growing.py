@@ -27,6 +27,7 @@ from acceptance.context_growing_talk import BYTES_PER_TOKEN, bodies
 from acceptance.gateway_world import desk_reflex, desk_sessions
 from acceptance.lines import Lines
 from acceptance.processes import Process, cpu_s, process
+from reflexarc.context import lines as prompt_lines
 from reflexarc.gateway import shortening
 from reflexarc.store import recording
 from reflexarc.wire import growing
@@ -41,14 +42,14 @@ _TURN_TOKENS = 1_000
 _SESSIONS = 8
 _AT_5K = (3, 8)
 _BOUNDS_MIB = {
-    "gateway": growing.MAX_BYTES / 2**20,
+    "gateway": (growing.MAX_BYTES + prompt_lines.MAX_BYTES) / 2**20,
     "worker": (growing.MAX_BYTES + shortening.MAX_BYTES) / 2**20,
     "recorder_process": (
         recording.REMEMBERED_BYTES + recording.MAX_WAITING_BYTES + shortening.MAX_BYTES
     )
     / 2**20,
 }
-"""Bodies remembered, bodies kept to be gone on from, steps that wait to be written."""
+"""Bodies remembered, prompts to be gone on from, bodies whose rest crosses, steps that wait."""
 _TOLD_S = 2.5
 """The recorder rests between its writes; after this long it has written what came."""
 
