@@ -1,9 +1,11 @@
 """The formats of logs that can be read, each a module; the first to recognise a file reads it."""
 
+from reflexarc.traces.formats.agents_sdk import AgentsSdk
 from reflexarc.traces.formats.aiperf import Aiperf
 from reflexarc.traces.formats.claude_code import ClaudeCode
 from reflexarc.traces.formats.codex import Codex
 from reflexarc.traces.formats.copilot_cli import CopilotCli
+from reflexarc.traces.formats.gateway_rows import Helicone, Portkey
 from reflexarc.traces.formats.gemini_cli import GeminiCli
 from reflexarc.traces.formats.goose import Goose
 from reflexarc.traces.formats.inspect_ai import InspectAi
@@ -37,6 +39,9 @@ FORMATS: tuple[Format, ...] = (
     Langfuse(),
     LangSmith(),
     LiteLlm(),
+    AgentsSdk(),
+    Helicone(),
+    Portkey(),
     Mooncake(),
     Aiperf(),
     # runs: trajectories, evaluations, block traces, sessions
