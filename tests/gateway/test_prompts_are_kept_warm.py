@@ -10,15 +10,19 @@ import pytest
 
 from reflexarc.gateway.config import GatewayConfig, Price, Repair, Route
 from reflexarc.gateway.config_checks import checked
+from reflexarc.gateway.config_pool import AccountsConfig
 from reflexarc.sim.faulty import FaultyUpstream
 from reflexarc.steps.errors import ConfigError
 from tests.context.prompts import Body, request
 
 from .conftest import Running, Starter
+from .test_accounts_bind_requests import Maker, key
 from .test_prefixes_are_watched import prefix
 
+__all__ = ["key"]
 # Anthropic's, to one another.
 PRICE = Price(input=3.0, output=15.0, cached=0.3, cache_write=3.75)
+VERSION = {"anthropic-version": "2023-06-01"}
 CACHE_S, IDLE_S = 0.8, 1.0
 
 
@@ -77,6 +81,29 @@ async def test_a_ping_is_charged_to_whom_it_is_for(
             break
         await asyncio.sleep(0.05)
     assert charged >= len(faulty.received)
+
+
+async def test_a_spent_budget_pays_for_no_ping(
+    start: Starter, faulty: FaultyUpstream, key: Maker
+) -> None:
+    """A request costs 9,300 micro-dollars; some 11,400 are kept back for it, and for a ping."""
+    poor, rich = key("poor", budgets=("0.015usd",)), key("rich", budgets=("3usd",))
+    running = await warm(
+        start,
+        faulty,
+        api_key_env="THEIRS",
+        environment={"THEIRS": "x"},
+        pool={"accounts": AccountsConfig(keys="optional", max_output_tokens=100)},
+    )
+    for secret, wanted in ((poor, 0), (rich, 1)):
+        body = long(3, max_tokens=10, metadata={"user_id": secret[-4:]})
+        answer = await running.post("/v1/messages", body, {"x-api-key": secret, **VERSION})
+        assert answer.status == 200, answer.body
+        await asyncio.sleep(IDLE_S)
+        sent = [one for one in pings_in(faulty) if one.get("metadata") == body["metadata"]]
+        assert len(sent) >= wanted if wanted else not sent
+    counted = await running.metrics()
+    assert counted['reflexarc_prefix_pings_total{outcome="refused",route="/v1"}'] == 1
 
 
 async def test_short_prompts_and_other_routes_are_left_to_cool(
