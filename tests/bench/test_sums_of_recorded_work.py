@@ -84,6 +84,8 @@ def test_where_money_goes_adds_up_to_what_is_paid() -> None:
 def test_without_cached_tokens_a_cost_is_at_most_so_much_and_estimated() -> None:
     found = Costs(prices()).of(request(0, prompt=1_000_000, output=0))
     assert (found.value, found.kind) == (float(input_price()), "estimated")
+    made = report(request(0, prompt=1_000_000, output=0))
+    assert made.verdicts[0].endswith(f"at most ${input_price():,.2f}, were nothing cached.")
 
 
 def test_a_model_without_a_price_is_named_and_costs_nothing_known() -> None:

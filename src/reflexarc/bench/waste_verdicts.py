@@ -53,6 +53,8 @@ def of_totals(totals: Figures, errors: int) -> list[str]:
     said = f"{counted(totals.requests, 'request')}: prompt tokens {read}, output tokens {written}"
     if totals.cost_usd is None:
         said += "; what they cost is not known"
+    elif totals.kinds["cost_usd"] == "estimated" and totals.cache_read is None:
+        said += f"; at most {dollars(totals.cost_usd)}, were nothing cached"
     elif totals.kinds["cost_usd"] == "estimated":
         said += f"; {dollars(totals.cost_usd)} (estimated)"
     else:
