@@ -1,4 +1,4 @@
-"""Lines 1.1 on: what `reflexarc try` says of logs whose right figures are known: real block traces,
+"""Line 1, in four parts: what `reflexarc try` says of logs whose right figures are known: real block traces,
 full-text requests of two agents, sample files of the formats that people have."""
 
 import gzip
@@ -58,13 +58,14 @@ def measure(lines: Lines) -> None:
     if not all(folder.is_dir() for folder in (WEKA, REQUESTS, LOGS)):
         lines.skip("logs (the public data is not beside this checkout)")
         return
-    _weka(lines)
-    _requests(lines)
-    _samples(lines)
-    if SESSIONS.is_dir():
-        _sessions(lines)
-    else:
-        lines.skip("sessions (the public recordings are not beside this checkout)")
+    with lines.within("1"):
+        _weka(lines)
+        _requests(lines)
+        _samples(lines)
+        if SESSIONS.is_dir():
+            _sessions(lines)
+        else:
+            lines.skip("sessions (the public recordings are not beside this checkout)")
 
 
 def _weka(lines: Lines) -> None:
