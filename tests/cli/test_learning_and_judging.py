@@ -229,3 +229,13 @@ def test_try_refuses_a_service_that_is_not_there_before_any_work(run: Run) -> No
     code, _, complaint = run("try", "absent.jsonl", "--profile", "tpu")
     assert code == 2
     assert "no profile 'tpu'" in complaint
+
+
+@pytest.mark.parametrize("command", ["eval", "try", "learn"])
+def test_json_on_stdout_is_alone_there(command: str, run: Run, shop: Path, tmp_path: Path) -> None:
+    reflex = tmp_path / "agent.reflex"
+    assert run("learn", shop, "-o", reflex)[0] == 0
+    given = {"eval": (reflex, shop), "try": (shop,), "learn": (shop, "-o", reflex)}[command]
+    code, told, _ = run(command, *given, "--json", "-")
+    assert code == 0
+    assert isinstance(json.loads(told), dict)

@@ -27,8 +27,15 @@ OnProgress = Callable[[str, float], None]
 
 
 def out() -> Console:
-    """A console on stdout; plain and 100 columns wide where that is a file or a pipe."""
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else 100, highlight=False)
+    """A console on stdout; plain and 100 columns wide where that is a file or a pipe, silent where
+    the command was asked for JSON there."""
+    command = click.get_current_context(silent=True)
+    return Console(
+        file=sys.stdout,
+        width=None if sys.stdout.isatty() else 100,
+        highlight=False,
+        quiet=command is not None and command.params.get("json_path") == "-",
+    )
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
@@ -212,5 +219,5 @@ json_option = click.option(
     "--json",
     "json_path",
     type=OutputFile(dash=True),
-    help="Also write the figures as JSON ('-': stdout).",
+    help="Also write the figures as JSON ('-': to stdout, and nothing else there).",
 )
