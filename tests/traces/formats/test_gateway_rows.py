@@ -69,7 +69,11 @@ def test_helicone_s_rows_are_csv_too(tmp_path: Path, read: Read) -> None:
 def test_what_anthropic_has_beside_its_input_is_told_by_the_total(
     tmp_path: Path, read: Read
 ) -> None:
-    tokens = {"prompt_tokens": 50, "completion_tokens": 20, "prompt_cache_read_tokens": 40}
+    tokens: dict[str, Any] = {
+        "prompt_tokens": 50,
+        "completion_tokens": 20,
+        "prompt_cache_read_tokens": 40,
+    }
     beside = helicone(provider="ANTHROPIC", **tokens, total_tokens=110)
     (request,) = read(write_jsonl(tmp_path / "a.jsonl", beside)).requests
     assert request.counts.prompt.value == 90

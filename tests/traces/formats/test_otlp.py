@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.formats.otlp import Otlp
 from reflexarc.traces.logs import Logs, read_logs
 from reflexarc.traces.requests import RecordedRequest
@@ -99,6 +100,55 @@ def test_an_agent_without_any_call_below_counts(tmp_path: Path) -> None:
     outer = agent(1, gen_ai__usage__input_tokens=70, gen_ai__usage__output_tokens=7)
     inner = agent(2, 1, gen_ai__usage__input_tokens=70, gen_ai__usage__output_tokens=7)
     assert sums(read(write(tmp_path / "a.json", batch([outer, inner]))).requests) == (1, 70, 7)
+
+
+def test_what_an_agent_in_a_tool_asked_is_a_request_of_its_own(tmp_path: Path) -> None:
+    tool = span(2, 1, gen_ai__operation__name="execute_tool")
+    inner = [tool, agent(3, 2), chat(4, 3, 50, 5)]
+    logs = read(write(tmp_path / "a.json", batch([chat(1, 0, 100, 10), *inner])))
+    assert sums(logs.requests) == (2, 150, 15)
+    summed = read(write(tmp_path / "b.json", batch([chat(1, 0, 50, 5), *inner])))
+    assert sums(summed.requests) == (1, 50, 5)
+
+
+def test_spans_as_sdks_write_them_are_read(tmp_path: Path) -> None:
+    def flat(at: int, **more: Any) -> dict[str, Any]:
+        named = {"openinference.span.kind": "LLM", "llm.model_name": "gpt-5.1",
+                 "llm.token_count.prompt": 10, "llm.token_count.completion": at}  # fmt: skip
+        return {
+            "name": "llm", "context": {"trace_id": "0x" + TRACE, "span_id": f"0x{at:016x}"},
+            "parent_id": None, "start_time": "2026-01-01T00:00:00Z",
+            "end_time": "2026-01-01T00:00:02Z", "status": {"status_code": "OK"},
+            "attributes": named, **more,
+        }  # fmt: skip
+
+    tree = {"openinference": {"span": {"kind": "LLM"}}, "llm": {"token_count": {"prompt": 5}}}
+    lines = write(tmp_path / "a.jsonl", flat(1), flat(2), flat(3, attributes=tree))
+    assert sums(read(lines).requests) == (3, 25, 3)
+    listed = tmp_path / "b.json"
+    listed.write_text(json.dumps([flat(1), flat(2, status={"status_code": "ERROR"})]))
+    assert sums(read(listed).requests) == (2, 20, 3)
+
+
+def test_calls_without_counts_are_estimated_from_their_text(tmp_path: Path) -> None:
+    told = span(
+        1, gen_ai__operation__name="chat",
+        of={"gen_ai.input.messages": json.dumps([{"role": "user", "content": "x" * 400}])},
+    )  # fmt: skip
+    (request,) = read(write(tmp_path / "a.json", batch([told]))).requests
+    assert request.counts.prompt.kind == "estimated"
+    assert request.counts.prompt.value is not None
+    assert request.counts.prompt.value > 100
+    assert request.counts.output.kind == "absent"
+
+
+def test_a_prompt_whose_tools_are_not_told_is_not_complete(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "tool", "content": "rain"}]
+    bare = {"gen_ai.input.messages": json.dumps(messages)}
+    whole = {**bare, "gen_ai.tool.definitions": json.dumps([{"name": "look"}])}
+    spans = [chat(1, 0, 10, 1, of=bare), chat(2, 0, 10, 1, of=whole, at_s=5)]
+    prompts = [one.prompt for one in read(write(tmp_path / "a.json", batch(spans))).requests]
+    assert [isinstance(one, Prompt) and one.complete for one in prompts] == [False, True]
 
 
 def test_what_was_cached_is_inside_the_input_or_beside_it(tmp_path: Path) -> None:

@@ -5,24 +5,25 @@ used: never trusted where calls are there. One request instrumented twice is one
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.documents import documents, tally
+from reflexarc.traces.estimates import filled
 from reflexarc.traces.formats.openings import opening_of
 from reflexarc.traces.formats.otlp_messages import calls_of, prompt_of, words_of
-from reflexarc.traces.formats.otlp_spans import MAX_DEPTH, Span, spans_of
-from reflexarc.traces.inclusive import Told, settled
+from reflexarc.traces.formats.otlp_spans import MAX_DEPTH, Span, is_flat, spans_of
+from reflexarc.traces.formats.providers import maker
+from reflexarc.traces.formats.token_names import Tokens, tokens_of
 from reflexarc.traces.logs import Head
-from reflexarc.traces.loose import amount, text
-from reflexarc.traces.models import bare, owner, provider
+from reflexarc.traces.loose import amount, table, text
+from reflexarc.traces.models import bare, owner
 from reflexarc.traces.peek import top_of
 from reflexarc.traces.requests import (
     ABSENT,
-    Counts,
     FileReport,
     RecordedRequest,
     RecordedTool,
@@ -35,47 +36,20 @@ _CALLS = frozenset(
 )
 _AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow", "agent"})
 _KINDS = frozenset({"LLM", "EMBEDDING"})
-_PROMPT = (
-    "gen_ai.usage.input_tokens",
-    "gen_ai.usage.prompt_tokens",
-    "llm.token_count.prompt",
-)
-_OUTPUT = (
-    "gen_ai.usage.output_tokens",
-    "gen_ai.usage.completion_tokens",
-    "llm.token_count.completion",
-)
-_READ = (
-    "gen_ai.usage.cache_read.input_tokens",
-    "gen_ai.usage.cache_read_input_tokens",
-    "gen_ai.usage.cache_read_tokens",
-    "gen_ai.usage.details.cache_read_tokens",
-    "gen_ai.usage.details.cached_tokens",
-    "gen_ai.usage.input_cached_tokens",
-    "llm.token_count.prompt_details.cache_read",
-)
-_WRITTEN = (
-    "gen_ai.usage.cache_creation.input_tokens",
-    "gen_ai.usage.cache_write.input_tokens",
-    "gen_ai.usage.cache_creation_input_tokens",
-    "gen_ai.usage.cache_write_tokens",
-    "gen_ai.usage.details.cache_write_tokens",
-    "llm.token_count.prompt_details.cache_write",
-)
-_REASONING = (
-    "gen_ai.usage.reasoning.output_tokens",
-    "gen_ai.usage.details.reasoning_tokens",
-    "gen_ai.usage.reasoning_tokens",
-    "llm.token_count.completion_details.reasoning",
-)
-_USAGE = (*_PROMPT, *_OUTPUT)
+_USED = ("gen_ai.usage.", "llm.token_count.", "llm.usage.", "ai.usage.")
+"""What tells of tokens begins so, in the order of whom to believe."""
 
 
 class Otlp:
     name = "otlp"
 
     def recognises(self, head: Head) -> bool:
-        return bool(top_of(head).keys & {"resourceSpans", "resourceLogs"})
+        top = top_of(head)
+        if top.keys & {"resourceSpans", "resourceLogs"}:
+            return True
+        first = top.element or table(head.first)
+        shown = any(mark in head.data for mark in (b"gen_ai.", b"openinference", b"llm"))
+        return shown and is_flat(first)
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         spans = spans_of(documents(paths, reports))
@@ -118,10 +92,13 @@ def _in_sessions(requests: list[RecordedRequest]) -> list[RecordedRequest]:
 def _take_texts(span: Span, by_id: dict[tuple[str, str], Span]) -> None:
     """Of the calls that it stands in, what it does not tell itself: messages, a session."""
     above = by_id.get((span.trace, span.parent))
+    is_same = True
     for _ in range(MAX_DEPTH):
         if above is None:
             return
-        if _is_call(above):
+        # a call above a tool or an agent is another one
+        is_same = is_same and not _is_tool(above) and not _is_agent(above)
+        if is_same and _is_call(above):
             for name, value in above.attributes.items():
                 span.attributes.setdefault(name, value)
         for name in ("gen_ai.conversation.id", "session.id", "gen_ai.agent.name"):
@@ -132,16 +109,35 @@ def _take_texts(span: Span, by_id: dict[tuple[str, str], Span]) -> None:
 
 def _counts_as_request(span: Span) -> bool:
     if _is_call(span):
-        return not any(_is_call(one) for one in span.below())
+        return not any(_is_call(one) for one in _instrumented_below(span)) and not _is_sum(span)
     # An agent's own usage counts where nothing below tells any.
-    has_own = any(span.get(name) is not None for name in _USAGE)
     return (
         _is_agent(span)
-        and has_own
+        and _tokens(span).known
         and not any(
-            _is_call(one) or (_is_agent(one) and any(one.get(name) is not None for name in _USAGE))
-            for one in span.below()
+            _is_call(one) or (_is_agent(one) and _tokens(one).known) for one in span.below()
         )
+    )
+
+
+def _instrumented_below(span: Span, depth: int = 0) -> Iterator[Span]:
+    """What stands under a call for the same call: not what a tool or an agent that ran within it
+    asked, which are calls of their own."""
+    if depth == MAX_DEPTH:
+        return
+    for child in span.children:
+        if not _is_tool(child) and not _is_agent(child):
+            yield child
+            yield from _instrumented_below(child, depth + 1)
+
+
+def _is_sum(span: Span) -> bool:
+    """Whether a call holds the tokens of the calls under it, made by tools or agents."""
+    below = [_tokens(one).counts for one in span.below() if _is_call(one)]
+    own = _tokens(span).counts
+    return bool(below) and (own.prompt.value or 0, own.output.value or 0) == (
+        sum(one.prompt.value or 0 for one in below),
+        sum(one.output.value or 0 for one in below),
     )
 
 
@@ -156,7 +152,7 @@ def _is_call(span: Span) -> bool:
         return False
     # Before there was a name for it: whatever asks a model and tells what that used.
     asks = span.get("gen_ai.request.model", "gen_ai.response.model", "llm.request.type")
-    return asks is not None and any(span.get(name) is not None for name in _USAGE)
+    return asks is not None and _tokens(span).known
 
 
 def _is_agent(span: Span) -> bool:
@@ -172,62 +168,53 @@ def _is_tool(span: Span) -> bool:
 def _request(span: Span, ran: Sequence[Span]) -> RecordedRequest:
     model = text(span.get("gen_ai.response.model", "gen_ai.request.model", "llm.model_name"))
     named = text(span.get("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"))
-    counts, unknown = _counts(span)
+    tokens, prompt = _tokens(span), prompt_of(span)
+    words, calls = words_of(span), calls_of(span)
     first_s = amount(span.get("gen_ai.response.time_to_first_chunk"))
     began = span.began_s
     session = text(span.get("gen_ai.conversation.id", "session.id")) or span.trace
     # A failure that told usage was billed: it is a request all the same.
-    failed = span.failed and counts.output.value is None
+    failed = span.failed and tokens.counts.output.value is None
+    written = (words, *(name for name, _ in calls))
     return RecordedRequest(
         id=f"{span.trace}:{span.id}",
         session=session,
         agent=text(span.get("gen_ai.agent.name", "gen_ai.agent.id")),
         file=span.file,
         model=bare(model),
-        provider=provider(named) or owner(model),
+        provider=maker(named) if named else owner(model),
         service_tier=text(span.get("gen_ai.openai.response.service_tier")),
         began_s=measured(began),
         first_s=ABSENT if first_s is None or began is None else derived(began + first_s),
         ended_s=measured(span.ended_s),
-        counts=counts,
+        counts=filled(tokens.counts, prompt, written, failed=failed),
         cost_usd=measured(
             amount(span.get("gen_ai.usage.cost", "operation.cost", "llm.cost.total"))
         ),
-        tools=_tools(span, ran),
-        prompt=prompt_of(span),
-        output_text=words_of(span),
+        tools=_tools(calls, ran),
+        prompt=prompt,
+        output_text=words,
         failed=failed,
-        unknown_cache=unknown,
+        unknown_cache=tokens.unknown,
     )
 
 
-def _counts(span: Span) -> tuple[Counts, bool]:
-    def one(*names: str) -> float | None:
-        return amount(span.get(*names))
-
-    told = Told(
-        prompt=one(*_PROMPT),
-        output=one(*_OUTPUT),
-        cache_read=one(*_READ),
-        cache_write=one(*_WRITTEN),
-        reasoning=one(*_REASONING),
-        total=one("gen_ai.usage.total_tokens", "llm.token_count.total", "llm.usage.total_tokens"),
-    )
-    found = settled(told, "inclusive")
-    known = derived if found.sums else measured
-    return Counts(
-        prompt=known(found.prompt),
-        cache_read=measured(told.cache_read),
-        cache_write=measured(told.cache_write),
-        output=known(found.output),
-        reasoning=measured(told.reasoning),
-    ), found.unknown
+def _tokens(span: Span) -> Tokens:
+    for start in _USED:
+        told = {
+            name.removeprefix(start): value
+            for name, value in span.attributes.items()
+            if name.startswith(start)
+        }
+        found = tokens_of(told, "inclusive")
+        if found.known:
+            return found
+    return Tokens()
 
 
-def _tools(span: Span, ran: Sequence[Span]) -> tuple[RecordedTool, ...]:
+def _tools(calls: Sequence[tuple[str, str]], ran: Sequence[Span]) -> tuple[RecordedTool, ...]:
     """The calls of its answer with the spans that ran them; where answers are not in the log, the
     spans alone."""
-    calls = calls_of(span)
     if not calls:
         return tuple(_tool(_name(one), _called(one), one) for one in ran)
     by_id = {_called(one): one for one in ran}
@@ -282,7 +269,7 @@ def _called(span: Span) -> str:
 
 def _note(spans: Sequence[Span], reports: dict[str, FileReport]) -> None:
     for span in spans:
-        if _is_call(span) and any(_is_call(one) for one in span.below()):
+        if _is_call(span) and not _counts_as_request(span):
             reports[span.file].duplicate("a call instrumented twice: the inner one counts")
         elif _is_agent(span) and not _counts_as_request(span):
             reports[span.file].skip("spans of agents, whose sums are not added")

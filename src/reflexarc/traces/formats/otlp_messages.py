@@ -24,8 +24,12 @@ _NAMES = frozenset({"event.name", "_observed"})
 
 def prompt_of(span: Span) -> Prompt | None:
     """None where the log has no text of it."""
-    pieces = tuple(_body(span) or _gen_ai(span) or _flat(span) or _old(span))
-    return Prompt(pieces) if pieces else None
+    body = _body(span)
+    pieces = tuple(body or _gen_ai(span) or _flat(span) or _old(span))
+    # tools are told of apart from messages, and often not at all
+    has_tools = any(piece.kind == "tool" for piece in pieces)
+    uses_tools = any(piece.role == "tool" for piece in pieces) or bool(calls_of(span))
+    return Prompt(pieces, complete=bool(body) or has_tools or not uses_tools) if pieces else None
 
 
 def calls_of(span: Span) -> list[tuple[str, str]]:

@@ -76,7 +76,58 @@ def spans_of(documents: Iterable[Document]) -> list[Span]:
     return spans
 
 
+def is_flat(fields: Table) -> bool:
+    """Whether it is a span by itself, as SDKs' own exporters write them."""
+    context = table(fields.get("context"))
+    has_id = bool(_named(context, "trace_id", "traceId") or _named(fields, "trace_id", "traceId"))
+    return has_id and "name" in fields and isinstance(fields.get("attributes"), dict | list)
+
+
+def _named(fields: Table, *names: str) -> Any:
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _flat_span(fields: Table, document: Document) -> Span:
+    context = table(fields.get("context")) or fields
+    status = fields.get("status", fields.get("status_code"))
+    code = table(status).get("status_code", table(status).get("code", status))
+    return Span(
+        trace=_id(_named(context, "trace_id", "traceId")),
+        id=_id(_named(context, "span_id", "spanId")),
+        parent=_id(_named(fields, "parent_id", "parentId", "parent_span_id", "parentSpanId")),
+        name=text(fields.get("name")),
+        file=str(document.path),
+        began_s=moment(_named(fields, "start_time", "startTime", "startTimeUnixNano")),
+        ended_s=moment(_named(fields, "end_time", "endTime", "endTimeUnixNano")),
+        attributes=_dotted(attributes_of(fields.get("attributes"))),
+        failed=text(code).upper() in ("ERROR", "2", "STATUS_CODE_ERROR"),
+        more=_events(fields),
+    )
+
+
+def _dotted(attributes: Table, before: str = "", depth: int = 0) -> Table:
+    """Names as spans have them, where an exporter has made a tree of them."""
+    found: Table = {}
+    for name, value in attributes.items():
+        inner = table(value)
+        if inner and depth < 8:
+            found.update(_dotted(inner, f"{before}{name}.", depth + 1))
+        found[before + name] = value
+    return found
+
+
+def _events(fields: Table) -> list[Table]:
+    return [
+        {"event.name": text(event.get("name")), **of}
+        for event in tables(fields.get("events"))
+        if (of := attributes_of(event.get("attributes")))
+    ]
+
+
 def _spans(document: Document) -> Iterator[Span]:
+    for one in [table(document.value), *tables(document.value)]:
+        if is_flat(one):
+            yield _flat_span(one, document)
     top = table(document.value)
     for resource in tables(top.get("resourceSpans")):
         scopes = resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans")
@@ -93,11 +144,7 @@ def _spans(document: Document) -> Iterator[Span]:
                     ended_s=moment(given.get("endTimeUnixNano")),
                     attributes=attributes_of(given.get("attributes")),
                     failed=status.get("code") in (2, "STATUS_CODE_ERROR", "2"),
-                    more=[
-                        {"event.name": text(event.get("name")), **of}
-                        for event in tables(given.get("events"))
-                        if (of := attributes_of(event.get("attributes")))
-                    ],
+                    more=_events(given),
                 )
 
 
@@ -146,7 +193,7 @@ def _value(given: Any, depth: int = 0) -> Any:
 
 def _id(given: object) -> str:
     """In hexadecimal: some writers leave it in base64."""
-    shown = text(given)
+    shown = text(given).removeprefix("0x")
     if not shown or _HEX.fullmatch(shown):
         return shown.lower()
     try:
