@@ -1,5 +1,5 @@
-"""Line 1, in four parts: what `reflexarc try` says of logs whose right figures are known. Real block
-traces, full-text requests of two agents, sample files of the formats that people have, sessions."""
+"""Line 1, in four parts: what `reflexarc try` says of logs whose right figures are known. Block
+traces, full-text requests of two agents, sample files of many formats, sessions."""
 
 import gzip
 import json
