@@ -85,6 +85,22 @@ def test_a_database_too_large_to_copy_is_read_where_it_lies(
         assert _said(path) == ["new"]
 
 
+def test_where_there_is_no_room_for_a_copy_it_is_read_where_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sqlite_files.shutil, "copyfile", full)
+    path = tmp_path / "live.db"
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("CREATE TABLE note (id TEXT, said TEXT)")
+        writer.execute("INSERT INTO note VALUES ('x', 'new')")
+        writer.commit()
+        assert _said(path) == ["new"]
+
+
 def test_views_virtual_tables_and_computed_columns_are_not_run(tmp_path: Path) -> None:
     path = _made(tmp_path / "a.db", ("x", "1"))
     with closing(sqlite3.connect(path)) as connection:

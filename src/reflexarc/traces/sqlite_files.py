@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from reflexarc.steps.errors import InputError
@@ -127,8 +127,10 @@ def _held(path: Path, held: ExitStack) -> sqlite3.Connection:
     how = "mode=ro" if beside else "mode=ro&immutable=1"
     if beside and size <= MAX_COPY_BYTES:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory()))
-        # what lies beside is worked in as the copy is opened
-        path, how = _copied(path, folder), "mode=rw"
+        # where there is no room for a copy it is read where it lies
+        with suppress(OSError):
+            # what lies beside is worked in as the copy is opened
+            path, how = _copied(path, folder), "mode=rw"
     return held.enter_context(closing(_connected(path, how)))
 
 

@@ -203,6 +203,37 @@ def test_calls_have_their_times_and_their_results_are_sent_next(tmp_path: Path, 
     assert not second.prompt.complete
 
 
+def test_calls_and_results_that_stand_twice_after_a_rewriting_are_sent_once(
+    tmp_path: Path, read: Read
+) -> None:
+    done = call("c1", 3)
+    first = answer("g1", "", 1, tokens=tokens(100, 5), toolCalls=[done])
+    parts = [{"functionCall": {"id": "c1", "name": "read_file", "args": {"path": "a.py"}}}]
+    results = {**user("r1", "", 3), "content": done["result"]}
+    path = chat(
+        tmp_path,
+        user("u1", "Read it"),
+        first,
+        answer("g2", "Half", 5, tokens=tokens(200, 5)),
+        {
+            "$set": {
+                "messages": [
+                    user("u1", "Read it"),
+                    {**first, "content": parts},
+                    results,
+                    answer("g2", "Half", 5, tokens=tokens(200, 5)),
+                ]
+            }
+        },
+        answer("g3", "Done", 6, tokens=tokens(210, 5)),
+    )
+    _, second, third = (one.prompt for one in read(path).requests)
+    assert isinstance(second, Prompt)
+    assert isinstance(third, Prompt)
+    assert [piece.raw for piece in third.pieces[:3]] == [piece.raw for piece in second.pieces]
+    assert len(third.pieces) == 4
+
+
 def test_equal_pieces_of_later_prompts_are_one_object(tmp_path: Path, read: Read) -> None:
     lines: list[Any] = []
     for index in range(6):

@@ -132,9 +132,10 @@ class _Playing:
 
     def rewind(self, id: str) -> None:
         """Takes back a message and all after it; everything where it is not known."""
-        ids = list(self._kept)
-        for gone in ids[ids.index(id) if id in self._kept else 0 :]:
-            del self._kept[gone]
+        if id not in self._kept:
+            self._kept.clear()
+        while self._kept and self._kept.popitem()[0] != id:
+            pass
         self._starts = "rewind"
 
     def replace(self, messages: Sequence[Table]) -> None:
@@ -161,16 +162,22 @@ class _Playing:
                 fields = {**fields, "tokens": known.fields["tokens"]}
             known.fields = fields
             return
-        asked = [one.ready_s for one in self._kept.values() if one.ready_s is not None]
+        last = next(reversed(self._kept.values()), None)
         self.answers[id] = Answer(
             id,
             fields,
-            self._prompts.of([piece for one in self._kept.values() for piece in one.pieces]),
-            max(asked, default=None),
+            self._prompt(),
+            None if last is None else last.ready_s,
             self._starts,
         )
         if table(fields.get("tokens")) or text(fields.get("model")):
             self._starts = ""
+
+    def _prompt(self) -> Prompt | None:
+        if self._prompts.cut:
+            return None
+        pieces = [piece for one in self._kept.values() for piece in one.pieces]
+        return self._prompts.of(pieces, walked=len(self._kept))
 
     def _keep(self, id: str, kind: str, fields: Table) -> None:
         at_s = moment(fields.get("timestamp"))
@@ -178,7 +185,10 @@ class _Playing:
         self._places += 1
         role = "model" if kind == "gemini" else "user"
         calls = tables(fields.get("toolCalls"))
-        content = [*_parts(fields.get("content"))]
+        content = _parts(fields.get("content"))
+        if calls:
+            # kept twice once its history was written anew
+            content = [part for part in content if "functionCall" not in table(part)]
         content += [
             {"functionCall": {"name": call.get("name"), "args": call.get("args")}} for call in calls
         ]

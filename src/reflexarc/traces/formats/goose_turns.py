@@ -180,7 +180,9 @@ class Turns:
         )
 
     def _prompt(self, begin: int, end: int) -> Prompt | None:
-        return self._prompts.of(self._pieces[begin:end]) if self._whole else None
+        if not self._whole or self._prompts.cut:
+            return None
+        return self._prompts.of(self._pieces[begin:end])
 
     def _tools(self, answer: _Answer) -> Iterator[RecordedTool]:
         for block in answer.content:

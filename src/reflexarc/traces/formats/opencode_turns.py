@@ -205,6 +205,8 @@ class Turns:
         self._entries.append(_Entry(piece))
 
     def _prompt(self, at_s: float | None) -> Prompt | None:
+        if self._prompts.cut:
+            return None
         pieces: list[Piece] = []
         for entry in self._entries[self._from :]:
             is_cleared = at_s is not None and at_s >= entry.cleared_s

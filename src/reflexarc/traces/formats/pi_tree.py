@@ -149,7 +149,9 @@ def way_to(before: Node | None, last: Node | None, prompts: Prompts) -> Way:
     summary: Piece | None = None
     until: Node | None = None
     at = before
+    walked = 0
     while at is not None:
+        walked += 1
         has_last = has_last or at is last
         answered = answered or at.is_answer
         if asked_s is None and not answered:
@@ -172,4 +174,4 @@ def way_to(before: Node | None, last: Node | None, prompts: Prompts) -> Way:
         starts = "compaction"
     elif not has_last and summary is None:
         starts = "rewind"
-    return Way(prompts.of(pieces), asked_s, starts)
+    return Way(prompts.of(pieces, walked=walked), asked_s, starts)

@@ -20,18 +20,17 @@ class Prompts:
         self._references = 0
         self.cut = ""
 
-    def of(self, pieces: Sequence[Piece]) -> Prompt | None:
-        """None for no pieces, and past the limit."""
-        if not pieces:
-            return None
-        self._references += len(pieces)
+    def of(self, pieces: Sequence[Piece], *, walked: int = 0) -> Prompt | None:
+        """None for no pieces, and past the limit. `walked`: how many messages were looked at to
+        find them, where that is more."""
+        self._references += max(len(pieces), walked)
         if self._references > self._most:
             self.cut = (
                 f"prompts hold more than {self._most:,} messages in all: of the rest only the "
                 "counts are known; read fewer transcripts at once"
             )
             return None
-        return Prompt(tuple(pieces), complete=False)
+        return Prompt(tuple(pieces), complete=False) if pieces else None
 
 
 def message(role: str, content: object, place: int) -> Piece:
