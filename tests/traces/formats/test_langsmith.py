@@ -59,6 +59,13 @@ def test_chains_hold_sums_that_are_not_added(tmp_path: Path, read: Read) -> None
     ]  # fmt: skip
 
 
+def test_runs_inside_others_are_read(tmp_path: Path, read: Read) -> None:
+    inner = {**run("a"), "parent_run_id": None, "trace_id": None}
+    logs = read(write_json(tmp_path / "run.json", {**chain(), "child_runs": [inner]}))
+    assert totals(logs.requests)["prompt"] == 100
+    assert logs.requests[0].id == "t1:a"
+
+
 def test_a_model_s_run_around_another_is_the_same_request(tmp_path: Path, read: Read) -> None:
     logs = read(write_json(tmp_path / "runs.json", [run("outer"), run("inner", parent="outer")]))
     assert totals(logs.requests)["requests"] == 1

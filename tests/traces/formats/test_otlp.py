@@ -130,6 +130,20 @@ def test_spans_as_sdks_write_them_are_read(tmp_path: Path) -> None:
     assert sums(read(listed).requests) == (2, 20, 3)
 
 
+def test_tables_of_spans_are_read(tmp_path: Path) -> None:
+    row = {
+        "name": "llm", "span_kind": "LLM", "parent_id": None, "status_code": "OK",
+        "start_time": 1_790_000_000_000, "end_time": 1_790_000_001_000,
+        "context.trace_id": TRACE, "context.span_id": f"{1:016x}",
+        "attributes.llm.model_name": "gpt-5.1", "attributes.llm.token_count.prompt": 10.0,
+        "attributes.llm.token_count.completion": 2.0, "attributes.session.id": "s1",
+        "attributes.llm.input_messages": [{"message": {"role": "user", "content": "hi"}}],
+    }  # fmt: skip
+    (request,) = read(write(tmp_path / "a.jsonl", row)).requests
+    assert sums([request]) == (1, 10, 2)
+    assert (request.session, request.model) == ("s1", "gpt-5.1")
+
+
 def test_calls_without_counts_are_estimated_from_their_text(tmp_path: Path) -> None:
     told = span(
         1, gen_ai__operation__name="chat",

@@ -10,11 +10,24 @@ from reflexarc.traces.formats.streamed import events_in, is_stream, looks_stream
 from reflexarc.traces.formats.token_names import Tokens, tokens_of
 from reflexarc.traces.loose import Table, amount, listed, moment, table, tables, text
 
-_WRAPPERS = ("body", "json", "payload", "data", "content", "text", "message", "response")
+_WRAPPERS = (
+    "body",
+    "body_raw",
+    "bodyRaw",
+    "raw_body",
+    "json",
+    "payload",
+    "data",
+    "content",
+    "text",
+    "message",
+    "response",
+)
 _BODY = frozenset(
     {"choices", "output", "candidates", "generations", "usage", "completion", "role", "messages"}
-    | {"tool_calls", "usageMetadata"}
+    | {"tool_calls", "usageMetadata", "eval_count"}
 )
+_COUNTED = ("prompt_eval_count", "eval_count")
 _SAYS = frozenset({"role", "type", "parts", "message", "lc"})
 
 
@@ -131,7 +144,8 @@ def _generation(body: Table) -> Table | None:
 
 
 def _tokens(usage: Table, body: Table, generated: Table | None) -> Tokens:
-    found = tokens_of(usage)
+    # some servers of one's own count at the top of the body
+    found = tokens_of(usage or {name: body[name] for name in _COUNTED if name in body})
     if found.known:
         return found
     message = table(table(generated).get("kwargs")) or table(generated) or body

@@ -9,7 +9,19 @@ from reflexarc.traces.formats.fields import is_list, is_table
 from reflexarc.traces.loose import Table, decoded, encoded, listed, table, tables, text
 from reflexarc.wire.pieces import pieces_of
 
-_WRAPPERS = ("body", "json", "payload", "postData", "data", "kwargs", "text", "params")
+_WRAPPERS = (
+    "body",
+    "body_raw",
+    "bodyRaw",
+    "raw_body",
+    "json",
+    "payload",
+    "postData",
+    "data",
+    "kwargs",
+    "text",
+    "params",
+)
 _BODY = frozenset({"messages", "input", "contents", "prompt"})
 _SAYS = frozenset({"role", "type", "parts", "lc"})
 _NOT_SENT = frozenset({"id", "response_metadata", "usage_metadata"})

@@ -3,8 +3,10 @@
 A run of a model inside another is one request: the inner one counts. Times without a zone are UTC.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+import msgspec
 
 from reflexarc.traces.documents import tally
 from reflexarc.traces.estimates import filled
@@ -18,7 +20,7 @@ from reflexarc.traces.formats.token_names import Tokens, tokens_of
 from reflexarc.traces.formats.tool_runs import Run, with_runs
 from reflexarc.traces.formats.tree import Key, Tree
 from reflexarc.traces.logs import Head
-from reflexarc.traces.loose import Table, listed, table, text
+from reflexarc.traces.loose import Table, listed, table, tables, text
 from reflexarc.traces.models import bare, owner
 from reflexarc.traces.requests import FileReport, RecordedRequest, RecordedTool, measured
 
@@ -42,7 +44,7 @@ class LangSmith:
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         held: dict[Key, Row] = {}
-        for row in rows(paths, reports, lists=_LISTS):
+        for row in _all_runs(rows(paths, reports, lists=_LISTS)):
             id = text(row.fields.get("id")) or row.mark
             key = (_trace(row.fields), id)
             if not text(row.fields.get("run_type")):
@@ -65,6 +67,22 @@ class LangSmith:
         found = with_runs(requests, runs)
         tally(found, reports)
         return found
+
+
+def _all_runs(given: Iterable[Row]) -> Iterator[Row]:
+    """Also those inside others, as some exports have them."""
+    for row in given:
+        waiting = [row.fields]
+        while waiting:
+            fields = waiting.pop()
+            inner = tables(fields.get("child_runs"))
+            own = (text(fields.get("trace_id")), text(fields.get("id")))
+            waiting += [
+                {**child, "trace_id": child.get("trace_id") or own[0],
+                 "parent_run_id": child.get("parent_run_id") or own[1]}
+                for child in inner
+            ]  # fmt: skip
+            yield msgspec.structs.replace(row, fields=fields)
 
 
 def _trace(fields: Table) -> str:

@@ -49,6 +49,9 @@ def times_of(fields: Table, outer: Table | None = None) -> Times:
 def _times(fields: Table) -> Times:
     began, ended = first_moment(fields, *_BEGAN), first_moment(fields, *_ENDED)
     lasted = _span(fields, _LASTED)
+    if "startedDateTime" in fields:  # an HTTP archive's time, by its specification
+        lasted_ms = first_amount(fields, "time")
+        lasted = None if lasted_ms is None else lasted_ms / 1e3
     end = measured(ended)
     if ended is None and began is not None and lasted is not None:
         end = derived(began + lasted)

@@ -77,7 +77,9 @@ def spans_of(documents: Iterable[Document]) -> list[Span]:
 
 
 def is_flat(fields: Table) -> bool:
-    """Whether it is a span by itself, as SDKs' own exporters write them."""
+    """Whether it is a span by itself, as SDKs' own exporters and tables of spans have them."""
+    if "context.trace_id" in fields and "context.span_id" in fields:
+        return True
     context = table(fields.get("context"))
     has_id = bool(_named(context, "trace_id", "traceId") or _named(fields, "trace_id", "traceId"))
     return has_id and "name" in fields and isinstance(fields.get("attributes"), dict | list)
@@ -87,7 +89,20 @@ def _named(fields: Table, *names: str) -> Any:
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
+def _of_columns(fields: Table) -> Table:
+    """A row of a table of spans, whose columns are named by where a value stood, as a span."""
+    found = {name: value for name, value in fields.items() if "." not in name}
+    held: Table = {"openinference.span.kind": fields.get("span_kind")}
+    for name, value in fields.items():
+        if name.startswith("attributes.") and value is not None:
+            held[name.removeprefix("attributes.")] = value
+    ids = {name: fields.get(f"context.{name}") for name in ("trace_id", "span_id")}
+    return {**found, "context": ids, "attributes": held}
+
+
 def _flat_span(fields: Table, document: Document) -> Span:
+    if "context.trace_id" in fields:
+        fields = _of_columns(fields)
     context = table(fields.get("context")) or fields
     status = fields.get("status", fields.get("status_code"))
     code = table(status).get("status_code", table(status).get("code", status))

@@ -61,6 +61,8 @@ class RequestLog:
 
     def recognises(self, head: Head) -> bool:
         row = first_row(head, _LISTS)
+        if row.keys() == {"log"}:
+            return b'"startedDateTime"' in head.data
         if not row or (head.first is None and not _says_model(head.data)):
             return False
         return _is_dump(row) or _is_pair(row) or _is_answer(row) or _is_request(row)
@@ -110,10 +112,12 @@ def _request(row: Row, sharing: Sharing) -> RecordedRequest | None:
     asked = _asked(fields, sharing, alone=alone)
     if asked.prompt is None and not asked.model and not answered.tells:
         return None
+    if "startedDateTime" in fields and not asked.model and not answered.tokens.known:
+        return None
     told = _tokens(answered, fields)
     failed = answered.failed or _failed(fields)
     named = asked.model or answered.model or first_text(fields, "model", "model_name")
-    times = times_of(fields, row.outer)
+    times = _times(row)
     cost = cost_in(answered.body)
     if cost is None:
         cost = first_amount(fields, "cost", "cost_usd", "response_cost", "total_cost", "spend")
@@ -136,6 +140,15 @@ def _request(row: Row, sharing: Sharing) -> RecordedRequest | None:
         failed=failed,
         unknown_cache=told.unknown,
     )  # fmt: skip
+
+
+def _times(row: Row) -> Times:
+    """Of the row; where each half of a pair has its own, of these."""
+    asked, answered = (table(row.fields.get(name)) for name in ("request", "response"))
+    began, ended = asked.get("timestamp"), answered.get("timestamp")
+    if began is not None:
+        return times_of({"start_time": began, "end_time": ended})
+    return times_of(row.fields, row.outer)
 
 
 def _asked(fields: Table, sharing: Sharing, *, alone: bool) -> Asked:

@@ -79,6 +79,8 @@ def first_row(head: Head, lists: tuple[str, ...] = _LISTS) -> Table:
 
 def _inner(value: Table, lists: tuple[str, ...]) -> list[object]:
     for key in lists:
+        if key == "log" and is_table(value.get(key)):
+            return _inner(table(value[key]), lists)
         found = listed(value.get(key))
         if found and is_table(found[0]):
             return found

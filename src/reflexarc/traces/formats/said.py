@@ -59,8 +59,9 @@ def _part(part: Table, words: list[str], calls: list[Called], depth: int) -> Non
     if is_table(part.get("kwargs")):
         part = table(part["kwargs"])
     kind = text(part.get("type")) or text(part.get("part_kind"))
-    if kind in _CALLS or "functionCall" in part:
-        made = _call(table(part.get("functionCall")) or part)
+    inner = table(part.get("functionCall")) or table(part.get("toolUse"))
+    if kind in _CALLS or inner:
+        made = _call(inner or part)
         if made.name:
             calls.append(made)
         return
@@ -96,5 +97,5 @@ def _call(call: Table) -> Called:
             if not given and source.get(key) is not None:
                 given = source[key]
     id = text(inner.get("call_id")) or text(inner.get("id")) or text(inner.get("tool_call_id"))
-    id = id or text(inner.get("toolCallId"))
+    id = id or text(inner.get("toolCallId")) or text(inner.get("toolUseId"))
     return Called(name, id, given if isinstance(given, str) else encoded(given).decode())

@@ -18,10 +18,11 @@ _DEPTH = 3
 
 _PROMPT = (
     "prompt_tokens", "input_tokens", "prompt_token_count", "input_token_count", "input", "prompt",
+    "prompt_eval_count", "tokens_in",
 )  # fmt: skip
 _OUTPUT = (
     "completion_tokens", "output_tokens", "candidates_token_count", "completion_token_count",
-    "output_token_count", "output", "completion",
+    "output_token_count", "output", "completion", "eval_count", "tokens_out",
 )  # fmt: skip
 _READ = (
     "prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens",
@@ -64,7 +65,9 @@ _REASONING = (
     "output_tokens_details.thinking_tokens", "completion_details.reasoning_tokens", "reasoning",
 )  # fmt: skip
 _TOTAL = ("total_tokens", "total_token_count", "total")
-_BESIDE = frozenset({"cache_read_input_tokens", "cache_creation_input_tokens"})
+_BESIDE = frozenset(
+    {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_write_input_tokens"}
+)
 
 
 class Tokens(msgspec.Struct, frozen=True):
