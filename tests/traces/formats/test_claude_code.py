@@ -93,6 +93,43 @@ def made(logs: Logs) -> list[RecordedRequest]:
     return [request for request in logs.requests if not request.failed]
 
 
+def test_a_line_that_goes_on_from_an_unfinished_one_is_of_the_same_response(tmp_path: Path) -> None:
+    written = Transcript()
+    written.user("look")
+    written.answer("m1", [], input=3, read=0, output=1)
+    written.answer("m1", [{"type": "text", "text": "done"}], input=3, read=50_000, output=159)
+
+    (request,) = read(written.write(tmp_path / "s1.jsonl")).requests
+
+    assert (request.counts.prompt.value, request.counts.output.value) == (50_003, 159)
+
+
+@pytest.mark.parametrize(
+    ("usage", "wanted"),
+    [
+        ({"input_tokens": 23_000, "output_tokens": 1_000}, [23_000, 180_000]),
+        ({"input_tokens": 203_000, "output_tokens": 4_500}, [203_000]),
+    ],
+    ids=["beside the usage", "inside it"],
+)
+def test_what_a_providers_compaction_read_counts_once(
+    tmp_path: Path, usage: dict[str, Any], wanted: list[int]
+) -> None:
+    passes = [
+        {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500},
+        {"type": "message", "input_tokens": 23_000, "output_tokens": 1_000},
+    ]
+    written = Transcript()
+    written.user("look")
+    written.answer("m1", [], usage={**usage, "iterations": passes})
+
+    requests = read(written.write(tmp_path / "s1.jsonl")).requests
+
+    assert [one.counts.prompt.value for one in requests] == wanted
+    assert {one.model for one in requests} == {"claude-sonnet-4-5"}
+    assert sum(one.counts.output.value or 0 for one in requests) == 4_500
+
+
 def test_of_lines_that_grow_the_greatest_output_counts_once(tmp_path: Path) -> None:
     script = Transcript()
     for output, block in ((9, {"type": "thinking", "thinking": ""}), (9, TEXT), (159, use(1))):

@@ -36,6 +36,8 @@ _TYPES = frozenset(
     }
 )  # fmt: skip
 _HALF = 0.5
+_PASSES = {"advisor_message": "advisor", "compaction": "compaction"}
+"""Kinds of passes inside one request that are billed beside it, and what each is called."""
 
 
 class ClaudeCode:
@@ -130,18 +132,21 @@ def _groups(lines: Iterable[Line], reports: dict[Path, FileReport]) -> dict[str,
 
 def _key(line: Line, groups: dict[str, Group]) -> str:
     """The id of its message; where that was used for another model, or for a prompt that is much
-    shorter, it is another response."""
+    shorter, it is another response, unless it goes on from a line of that one."""
     key = line.group
     number = 1
-    while (known := groups.get(key)) is not None and not _same(known.best, line):
+    while (known := groups.get(key)) is not None and not _same(known, line):
         number += 1
         key = f"{line.group}#{number}"
     return key
 
 
-def _same(one: Line, other: Line) -> bool:
+def _same(group: Group, other: Line) -> bool:
+    one = group.best
     if one.failed != other.failed or (one.model and other.model and one.model != other.model):
         return False
+    if other.parent and any(line.uuid == other.parent for line in group.lines):
+        return True
     prompts = sorted((_prompt(one.usage) or 0.0, _prompt(other.usage) or 0.0))
     # A placeholder tells nothing of the prompt.
     return prompts[0] <= 1 or prompts[0] >= _HALF * prompts[1]
@@ -184,7 +189,7 @@ def _requests(group: Group, chain: Chain, results: dict[str, Result]) -> list[Re
         starts=place.starts,
         notes=("message id used for more than one response",) if "#" in group.key else (),
     )
-    return [request, *_advised(request, usage)]
+    return [request, *_beside(request, usage)]
 
 
 def _counts(usage: Table) -> Counts:
@@ -212,18 +217,21 @@ def _prompt(usage: Table) -> float | None:
     return sum(known) if known else None
 
 
-def _advised(request: RecordedRequest, usage: Table) -> list[RecordedRequest]:
-    """Another model that was asked on the way: requests of its own, in no conversation."""
+def _beside(request: RecordedRequest, usage: Table) -> list[RecordedRequest]:
+    """Passes that the usage does not hold: another model that was asked on the way, and what a
+    provider's own compaction read. Requests of their own, in no conversation."""
     found: list[RecordedRequest] = []
-    for number, one in enumerate(tables(usage.get("iterations"))):
-        if one.get("type") != "advisor_message":
+    passes = tables(usage.get("iterations"))
+    for number, one in enumerate(passes):
+        kind = text(one.get("type"))
+        if kind not in _PASSES or (kind == "compaction" and _holds(usage, passes)):
             continue
-        model = text(one.get("model"))
+        model = text(one.get("model")) or (request.model if kind == "compaction" else "")
         found.append(
             RecordedRequest(
-                id=f"{request.id}:advisor{number}",
+                id=f"{request.id}:{_PASSES[kind]}{number}",
                 session=request.session,
-                agent=f"{request.agent}/advisor".lstrip("/"),
+                agent=f"{request.agent}/{_PASSES[kind]}".lstrip("/"),
                 file=request.file,
                 model=model,
                 provider="anthropic" if model.startswith("claude") else "",
@@ -233,6 +241,16 @@ def _advised(request: RecordedRequest, usage: Table) -> list[RecordedRequest]:
             )
         )
     return found
+
+
+def _holds(usage: Table, passes: Sequence[Table]) -> bool:
+    """Whether the usage is the sum of a compaction's tokens too, not of the messages' alone."""
+    own = [one for one in passes if one.get("type") in ("message", "compaction")]
+    return _read_and_made(usage) == sum(_read_and_made(one) for one in own)
+
+
+def _read_and_made(usage: Table) -> float:
+    return (_prompt(usage) or 0.0) + (amount(usage.get("output_tokens")) or 0.0)
 
 
 def _as_estimate(moment: Figure) -> Figure:
