@@ -10,8 +10,13 @@ from pathlib import Path
 from reflexarc.steps.prompt import Piece, Prompt
 from reflexarc.traces.documents import tally
 from reflexarc.traces.estimates import output_tokens, prompt_tokens
+from reflexarc.traces.formats.codex_copies import (
+    difference,
+    parent_of,
+    threads_of,
+    total_before,
+)
 from reflexarc.traces.formats.codex_rollouts import (
-    COUNTED,
     Compacted,
     Counted,
     Item,
@@ -20,7 +25,7 @@ from reflexarc.traces.formats.codex_rollouts import (
     Thread,
     Turn,
     Vector,
-    thread_of,
+    counts_of,
 )
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import Table, amount, table, text
@@ -55,34 +60,18 @@ class Codex:
         return old and not text(fields.get("type")) and head.path.name.startswith("rollout-")
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
-        threads: dict[str, Thread] = {}
-        for path in _active_first(paths):
-            thread = thread_of(path, reports[path])
-            if thread.id in threads:
-                reports[path].duplicate("another copy of this rollout")
-                continue
-            threads[thread.id] = thread
+        threads = threads_of(paths, reports)
         seen: set[str] = set()
         found: list[RecordedRequest] = []
         budget = [MAX_REFERENCES]
         for thread in threads.values():
-            parent = threads.get(thread.parent)
-            if thread.parent and parent is None:
+            parent = parent_of(thread, threads)
+            if thread.parent and thread.parent not in threads:
                 reports[thread.path].notes.append(_PARENT_MISSING)
             reading = _Reading(thread, parent, reports[thread.path], seen, budget)
             found += reading.requests()
         tally(found, reports)
         return found
-
-
-def _active_first(paths: Sequence[Path]) -> list[Path]:
-    """Plain files before packed ones, active ones before archived ones."""
-    return sorted(
-        paths,
-        key=lambda path: (
-            path.suffix == ".zst", "archived_sessions" in path.parts, path.name, str(path),
-        ),
-    )  # fmt: skip
 
 
 class _Reading:
@@ -124,10 +113,11 @@ class _Reading:
     def requests(self) -> list[RecordedRequest]:
         """In the order in which they ended."""
         events = self._thread.events
-        has_counts = any(isinstance(event, Counted | Recorded) for event in events)
+        records = self._thread.records
+        has_counts = records or any(isinstance(event, Counted) for event in events)
         found = list(self._counted() if has_counts else self._uncounted())
         compactions = sum(isinstance(event, Compacted) for event in events)
-        if compactions and not any(isinstance(event, Recorded) for event in events):
+        if compactions and not records:
             self._report.notes.append(_UNCOUNTED.format(compactions))
         return found
 
@@ -142,6 +132,9 @@ class _Reading:
             if isinstance(event, Turn) and event.id:
                 in_copy = leading and event.id in self._parents_turns
             if isinstance(event, Recorded):
+                if event.thread not in ("", self._thread.id):
+                    self._report.skip("records of another thread, which count in its own file")
+                    continue
                 # The first record of a file may tell of what was just counted.
                 again = not recorded and not self._said and _same(counted, event.usage)
                 recorded = True
@@ -149,15 +142,15 @@ class _Reading:
                     self._seen.add(event.response)
                     self._report.duplicate("counted and recorded")
                     continue
-                if event.response in self._seen or event.thread not in ("", self._thread.id):
-                    self._report.duplicate("a response of another thread, or told before")
+                if event.response in self._seen:
+                    self._report.duplicate("a response told before")
                     continue
                 if event.response:
                     self._seen.add(event.response)
                 leading = False
                 yield self._request(event.at_s, event.usage, event.response)
             elif isinstance(event, Counted):
-                if event.total == before:
+                if event.total == before and not (_tells_nothing(before) and self._said):
                     self._report.duplicate("totals told again")
                     continue
                 earlier, before = before, event.total
@@ -169,7 +162,8 @@ class _Reading:
                     self._report.duplicate("copied from the thread it was forked from")
                     self._ended()
                 elif not recorded:
-                    counted = event.last or _difference(earlier, event.total)
+                    earlier = earlier or total_before(event.total, self._copied)
+                    counted = event.last or difference(earlier, event.total)
                     yield self._request(event.at_s, counted, "")
 
     def _uncounted(self) -> Iterator[RecordedRequest]:
@@ -246,14 +240,7 @@ class _Reading:
                 prompt=ABSENT if prompt is None else prompt_tokens(prompt),
                 output=output_tokens(*said),
             )
-        of = {name: amount(usage.get(name)) for name in COUNTED}
-        return Counts(
-            prompt=measured(of["input_tokens"]),
-            cache_read=measured(of["cached_input_tokens"]),
-            cache_write=measured(of["cache_write_input_tokens"]),
-            output=measured(of["output_tokens"]),
-            reasoning=measured(of["reasoning_output_tokens"]),
-        )
+        return counts_of(usage)
 
     def _tool(self, item: Item) -> RecordedTool:
         assert item.call is not None
@@ -268,21 +255,12 @@ class _Reading:
         )
 
 
+def _tells_nothing(total: Vector | None) -> bool:
+    return total is not None and all(one is None for one in total)
+
+
 def _same(one: Table | None, other: Table) -> bool:
     names = ("input_tokens", "output_tokens", "cached_input_tokens")
     return one is not None and all(
         (amount(one.get(name)) or 0) == (amount(other.get(name)) or 0) for name in names
     )
-
-
-def _difference(before: Vector | None, total: Vector) -> Table:
-    """What was added; all of it where totals fell, since then they began anew."""
-    if before is None or any(
-        one is not None and other is not None and other < one
-        for one, other in zip(before, total, strict=True)
-    ):
-        return dict(zip(COUNTED, total, strict=True))
-    return {
-        name: None if now is None else now - (was or 0)
-        for name, was, now in zip(COUNTED, before, total, strict=True)
-    }

@@ -9,7 +9,7 @@ import msgspec
 from reflexarc.steps.prompt import Piece
 from reflexarc.traces.documents import values
 from reflexarc.traces.loose import Table, amount, encoded, moment, table, tables, text
-from reflexarc.traces.requests import FileReport
+from reflexarc.traces.requests import Counts, FileReport, measured
 
 COUNTED = (
     "input_tokens",
@@ -91,12 +91,13 @@ Event = Item | Counted | Recorded | Turn | Compacted | RolledBack
 
 class Thread(msgspec.Struct):
     """A file. `parent` is the thread that it may begin with a copy of, `root` the one whose
-    subagent it is ("" for none)."""
+    subagent it is ("" for none); `copied` are threads whose beginning lines it repeats."""
 
     path: Path
     id: str
     parent: str = ""
     root: str = ""
+    copied: tuple[str, ...] = ()
     provider: str = ""
     head: tuple[Piece, ...] = ()
     events: list[Event] = []
@@ -109,6 +110,24 @@ class Thread(msgspec.Struct):
             if isinstance(event, Counted) and (not found or event.total != found[-1]):
                 found.append(event.total)
         return found
+
+    @property
+    def records(self) -> bool:
+        """Whether it tells requests of its own by records."""
+        return any(
+            isinstance(event, Recorded) and event.thread in ("", self.id) for event in self.events
+        )
+
+
+def counts_of(usage: Table) -> Counts:
+    of = {name: measured(amount(usage.get(name))) for name in COUNTED}
+    return Counts(
+        prompt=of["input_tokens"],
+        cache_read=of["cached_input_tokens"],
+        cache_write=of["cache_write_input_tokens"],
+        output=of["output_tokens"],
+        reasoning=of["reasoning_output_tokens"],
+    )
 
 
 def thread_of(path: Path, report: FileReport) -> Thread:
@@ -127,9 +146,11 @@ def thread_of(path: Path, report: FileReport) -> Thread:
                 continue
             kind, payload = "response_item", fields
         if kind == "session_meta":
-            if not is_named:  # a second one is that of the thread it was forked from
+            if not is_named:
                 _name(thread, payload)
                 is_named = True
+            else:  # those of the thread it was forked from, and of that one's
+                thread.copied += (text(payload.get("id")),)
             continue
         if kind not in _RECORDS:
             report.skip(f"records of type {kind[:40]!r}" if kind else "records without a type")
