@@ -291,6 +291,17 @@ def test_numbers_of_other_kinds_and_a_line_that_breaks_off(tmp_path: Path, read:
     assert any("breaks off" in note for note in logs.files[0].notes)
 
 
+def test_a_chat_that_lost_its_first_line_is_read_and_others_in_such_a_folder_are_not(
+    tmp_path: Path, read: Read
+) -> None:
+    lines = [user("u1", "go"), answer("g1", "A", 1, tokens=tokens(100, 5))]
+    lost = write(tmp_path / "chats" / "session-9.jsonl", *lines)
+    other = write(tmp_path / "chats" / "other.jsonl", {"id": "x", "type": "note", "content": ""})
+    logs = read(lost, other)
+    assert [(one.session, one.counts.prompt.value) for one in logs.requests] == [("session-9", 100)]
+    assert logs.files[1].format != "gemini-cli"
+
+
 def test_a_bad_line_in_the_middle_makes_totals_at_least(tmp_path: Path, read: Read) -> None:
     path = chat(tmp_path, user("u1", "go"))
     good = json.dumps(answer("g1", "A", 1, tokens=tokens(100, 5)))

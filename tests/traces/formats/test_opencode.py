@@ -1,7 +1,9 @@
 """OpenCode: each answer once from whichever store, tokens in their places, prompts as they were."""
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,20 @@ def test_where_both_are_the_database_counts(tmp_path: Path, read: Read) -> None:
     assert {one.file for one in logs.requests} == {str(path)}
     assert sum(sum(report.duplicates.values()) for report in logs.files) == 3
     assert read(path, tmp_path / "storage").requests == read(tmp_path / "storage", path).requests
+
+
+def test_what_opencode_is_still_writing_is_read_too(tmp_path: Path, read: Read) -> None:
+    path = database(tmp_path / "opencode.db", [session()], TALK)
+    info, _ = answer("msg_9", 9000, tokens(input=50, output=1))
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute(
+            "INSERT INTO message VALUES (?, 'ses_1', ?, ?, ?)",
+            ("msg_9", START_MS + 9000, START_MS + 9000, json.dumps(info)),
+        )
+        writer.commit()
+        assert totals(read(path).requests)["prompt"] == 285
+        assert not (tmp_path / "opencode.db-journal").exists()
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ _MISSING = (
     "not in these logs: system prompt, schemas of tools, requests that failed; tool results longer "
     "than 50 KB are cut; times are when an answer was complete on the client"
 )
+_TYPES = ("user", "gemini", "info", "error", "warning")
 
 
 class GeminiCli:
@@ -40,8 +41,12 @@ class GeminiCli:
         keys = top_of(head).keys
         if keys >= {"sessionId", "projectHash"}:
             return True
-        # the first line of a live file may be lost
-        return head.path.parent.name == "chats" and ("$set" in keys or keys >= {"id", "type"})
+        # its first line may be lost
+        fields = table(head.first)
+        return head.path.parent.name == "chats" and (
+            (bool(keys) and keys <= {"$set", "$rewindTo"})
+            or (fields.keys() >= {"id", "timestamp", "content"} and fields.get("type") in _TYPES)
+        )
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         prompts = Prompts()

@@ -21,6 +21,10 @@ COPY = "a session that another store has too"
 SILENT = "a session of which no tokens are told"
 _MAX_DEPTH = 64
 _MISSING = "not in these logs: system prompt, schemas of tools; times are whole seconds"
+_OWN = frozenset(
+    {"accumulated_usage", "accumulated_total_tokens", "extension_data", "schedule_id"}
+    | {"message_count"}
+)
 
 
 class Goose:
@@ -33,8 +37,7 @@ class Goose:
                 found.get("messages", frozenset()) >= {"session_id", "content_json"}
             )
         keys = top_of(head).keys
-        own = {"accumulated_usage", "accumulated_total_tokens", "extension_data", "schedule_id"}
-        return "working_dir" in keys and bool(keys & own)
+        return "working_dir" in keys and bool(keys & _OWN)
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         prompts = Prompts()
