@@ -22,6 +22,11 @@ def test_an_orchestrator_reuses_nothing_of_its_last_turn_and_all_of_an_earlier_o
     assert [share.again for share in found] == [False, False, True, True]
 
 
+def test_a_part_of_a_prompt_that_is_the_same_makes_no_same_prompt() -> None:
+    part = Prompt(text("hello").pieces, complete=False)
+    assert [one.again for one in reuse([sent(part), sent(part)])] == [False, False]
+
+
 def test_agents_of_one_session_have_turns_of_their_own() -> None:
     found = reuse([sent(blocks(1, 2)), sent(blocks(7, 8), thread="sub"), sent(blocks(1, 2, 3, 4))])
     assert [one.previous for one in found] == [None, None, 0.5]

@@ -198,11 +198,11 @@ def of_limits(
     if unknown:
         verb = "is a log" if unknown == 1 else "are logs"
         said.append(f"{counted(unknown, 'file')} {verb} of no known format, and passed over.")
-    deletes = {_DELETED_BY[one.format] for one in rows if one.format in _DELETED_BY}
-    if deletes:
+    deleting = sorted({_DELETED_BY[one.format] for one in rows if one.format in _DELETED_BY})
+    if deleting:
         said.append(
-            f"{' and '.join(sorted(deletes))} delete or archive old files by themselves: what is "
-            "not here may have been used all the same."
+            f"Old files are deleted or archived by {' and '.join(deleting)}: what is not here may "
+            "have been used all the same."
         )
     if any(one.format == REBUILT for one in rows):
         said.append(

@@ -30,7 +30,8 @@ class Sent(msgspec.Struct, frozen=True):
 class Reused(msgspec.Struct, frozen=True):
     """Shares of a prompt's tokens, 0 to 1: what the previous turn's prompt began with too, and what
     any earlier prompt did. None where there is no earlier one that it can be compared with.
-    `again`: the prompt is one that was sent before, nothing more and nothing less."""
+    `again`: the prompt is one that was sent before, nothing more and nothing less; False where a
+    log does not hold all of it."""
 
     previous: float | None
     earlier: float | None
@@ -83,7 +84,8 @@ def reuse(sent: Iterable[Sent]) -> list[Reused]:
         if everything.any_like(one.prompt) is not None:
             match = everything.match(one.prompt, keys)
             earlier = max(share_of(one, match.length) if match is not None else 0.0, previous or 0)
-            again = match is not None and everything.ends_with(keys)
+            is_whole = isinstance(one.prompt, Blocks) or one.prompt.complete
+            again = is_whole and match is not None and everything.ends_with(keys)
         found.append(Reused(previous, earlier, again))
         everything.add(one.prompt, keys)
         last[one.thread] = one.prompt
