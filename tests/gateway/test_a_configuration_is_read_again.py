@@ -5,18 +5,30 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
+
+from reflexarc.accounts.book import Book
+from reflexarc.accounts.database import FILE
+from reflexarc.accounts.keyring import Keyring
+from reflexarc.accounts.keys import VirtualKey
+from reflexarc.store.place import make_private, secret
+from reflexarc.upstream.deployments import Deployment
+from reflexarc.upstream.fleet import Fleet
 
 from .pools import Two
 
 ENVIRONMENT = {**os.environ, "KEY_a": "one", "KEY_b": "two"}
 
 
-def text(two: Two, model: str = "agent", *, first: str = "a", more: str = "") -> str:
+def text(
+    two: Two, model: str = "agent", *, first: str = "a", more: str = "", last: str = ""
+) -> str:
     return f"""
 port = 0
 {more}
@@ -33,6 +45,7 @@ key_env = "KEY_b"
 private = true
 [model.{model}]
 standard = [{{ provider = "{first}", model = "faulty-1" }}]
+{last}
 """
 
 
@@ -58,17 +71,27 @@ class Served:
         self.process.send_signal(signal.SIGHUP)
         return await self.said(wanted)
 
-    async def ask(self, http: aiohttp.ClientSession, model: str, words: str = "hi") -> int:
+    async def ask(
+        self, http: aiohttp.ClientSession, model: str, words: str = "hi", *, key: str = ""
+    ) -> int:
         body = {"model": model, "messages": [{"role": "user", "content": words}]}
-        async with http.post(f"{self.base}/v1/chat/completions", json=body) as answer:
+        url = f"{self.base}/v1/chat/completions"
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        async with http.post(url, json=body, headers=headers) as answer:
             await answer.read()
             return answer.status
 
 
 @pytest.fixture
 async def served(tmp_path: Path, two: Two) -> AsyncIterator[Served]:
-    path = tmp_path / "reflexarc.toml"
-    path.write_text(text(two))
+    async with serving(tmp_path, text(two)) as running:
+        yield running
+
+
+@asynccontextmanager
+async def serving(folder: Path, written: str) -> AsyncIterator[Served]:
+    path = folder / "reflexarc.toml"
+    path.write_text(written)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-u", "-m", "reflexarc", "serve", "--config", str(path),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=ENVIRONMENT,
@@ -135,6 +158,42 @@ async def test_a_file_that_cannot_be_meant_changes_nothing_and_says_where(
         (tmp_path / "reflexarc.toml").write_text(text(two).replace("KEY_a", "KEY_none"))
         assert "KEY_none is not set" in await served.hang_up("stays as it was")
         assert await served.ask(http, "agent") == 200
+
+
+async def test_a_key_that_has_used_its_rate_has_still_used_it(tmp_path: Path, two: Two) -> None:
+    directory = tmp_path / "state"
+    make_private(directory)
+    opened = Book.open(directory / FILE, time.time)
+    ring = Keyring(opened.database, secret(directory), time.time)
+    _, key = ring.create(VirtualKey("", "k", "", requests_per_minute=2))
+    opened.close()
+    keys, state = '[accounts]\nkeys = "required"', f'state = "{directory}"'
+    begun = text(two, more=state, last=keys)
+    async with serving(tmp_path, begun) as served, aiohttp.ClientSession() as http:
+        assert [await served.ask(http, "agent", key=key) for _ in range(3)] == [200, 200, 429]
+        more = f"{state}\nmax_consecutive_acts = 7"
+        (tmp_path / "reflexarc.toml").write_text(text(two, more=more, last=keys))
+        await served.hang_up("is in use")
+        assert await served.ask(http, "agent", key=key) == 429
+
+
+def deployment(max_parallel: int) -> Deployment:
+    return Deployment(
+        provider="p", kind="vllm", base="http://h", dialects=("chat",), model="m",
+        max_parallel=max_parallel,
+    )  # fmt: skip
+
+
+def test_slots_change_once_a_new_configuration_is_in_use() -> None:
+    """A gateway that fails to start has not touched those of the one at work."""
+    before, later = Fleet(), Fleet()
+    before.adopt([deployment(8)])
+    later.adopt([deployment(1)], before)
+    slots = before.of("p/m").slots
+    assert slots is later.of("p/m").slots
+    assert slots.room == 8
+    later.resize()
+    assert slots.room == 1
 
 
 async def test_what_takes_a_restart_is_said(served: Served, two: Two, tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ class Admission(msgspec.Struct):
 
 class Desk:
     """`open_book` is called in the desk's own thread. `state_secret` is the state directory's.
-    `clock_s` is monotonic."""
+    `clock_s` is monotonic. `limits` are those of the desk whose place this one takes: what its keys
+    have used of their rates stays used."""
 
     def __init__(
         self,
@@ -42,10 +43,11 @@ class Desk:
         retention_days: float = 90.0,
         max_waiting: int = 10_000,
         tick_s: float = 0.5,
+        limits: KeyLimits | None = None,
     ) -> None:
         self._state_secret = state_secret
         self._unix_time = unix_time
-        self._limits = KeyLimits(clock_s)
+        self.limits = KeyLimits(clock_s) if limits is None else limits
         self._clerk = Clerk(
             open_book, state_secret, unix_time, clock_s,
             retention_s=retention_days * 86_400.0, max_waiting=max_waiting, tick_s=tick_s,
@@ -115,7 +117,7 @@ class Desk:
                 "cover it: list it in a file of prices",
                 str(key.budgets[0]), 0, None,
             )  # fmt: skip
-        admission = Admission(key, session, tier, self._limits.enter(key, tokens))
+        admission = Admission(key, session, tier, self.limits.enter(key, tokens))
         try:
             if key.budgets:
                 hashed = session_hash(self._state_secret, session)
@@ -153,8 +155,8 @@ class Desk:
 
     def inside(self, key: VirtualKey) -> int:
         """Requests of a key that are on their way here."""
-        return self._limits.inside(key.id)
+        return self.limits.inside(key.id)
 
     def _leave(self, admission: Admission, tokens: int | None) -> None:
         if admission.entered is not None:
-            self._limits.leave(admission.entered, tokens)
+            self.limits.leave(admission.entered, tokens)

@@ -253,9 +253,15 @@ def _plain(given: bytes) -> str:
     return rest.strip() if space and scheme.lower() == "bearer" else text
 
 
-def open_desk(state: State, config: GatewayConfig, clock_s: Callable[[], float]) -> Desk | None:
+def open_desk(
+    state: State,
+    config: GatewayConfig,
+    clock_s: Callable[[], float],
+    before: Desk | None = None,
+) -> Desk | None:
     """The accounts in a state directory; None where nothing is to be accounted for, or there is no
-    directory. Raises `ConfigError` where keys are wanted and there is nowhere to keep them."""
+    directory. `before` is the desk whose place this one takes. Raises `ConfigError` where keys are
+    wanted and there is nowhere to keep them."""
     wanted = config.accounts.keys != "off"
     priced = any(route.pooled or route.price is not None for route in config.route)
     directory = state.directory
@@ -272,4 +278,5 @@ def open_desk(state: State, config: GatewayConfig, clock_s: Callable[[], float])
         time.time,
         clock_s,
         retention_days=config.store.retention_days,
+        limits=None if before is None else before.limits,
     )

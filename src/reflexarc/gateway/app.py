@@ -226,6 +226,7 @@ class Gateway:
             system2.warm,
         )  # fmt: skip
         await self._queued.start(self._asks)
+        system2.takes_over()
         self._watch.start()
         self._relearner.start()
         self.acting.note("start", "reflexarc", {"routes": self._modes(), "pid": os.getpid()})

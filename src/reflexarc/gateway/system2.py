@@ -75,7 +75,6 @@ class System2:
         self.ratios = _ratios(state) if before is None else before.ratios
         affinity = None if before is None else before.chooser.affinity
         self.chooser = Chooser(self.fleet, self.pool.price, self.ratios, affinity)
-        self.chooser.affinity.keep_only({one.name for one in self.pool.deployments})
         self.repair = PromptRepair(state.secret) if before is None else before.repair
         self.prefixes = PrefixWatch(
             Lines() if before is None else before.prefixes.lines,
@@ -88,7 +87,7 @@ class System2:
             config.route, state.directory, self._prompt_price, metrics, clock_s,
             None if before is None else before.pruning,
         )  # fmt: skip
-        self._desk = open_desk(state, config, clock_s)
+        self._desk = open_desk(state, config, clock_s, None if before is None else before._desk)
         self.accounting = Accounting(
             config.accounts, self._desk, self.chooser, name, state.secret, time.time
         )
@@ -148,6 +147,12 @@ class System2:
             transport, self.accounting, self.prefixes, self._metrics, ids, self._clock_s
         )
         return transport, driver, forwarder
+
+    def takes_over(self) -> None:
+        """Once nothing can fail any more: until then what it shares with the one before is that
+        one's."""
+        self.fleet.resize()
+        self.chooser.affinity.keep_only({one.name for one in self.pool.deployments})
 
     async def close(self) -> None:
         await self._events.close()

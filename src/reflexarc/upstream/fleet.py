@@ -76,7 +76,7 @@ class Fleet:
 
     def adopt(self, deployments: Iterable[Deployment], before: "Fleet | None" = None) -> None:
         """These are the deployments from now on. Those of the same name keep what is known of
-        them, `before` being who knew it."""
+        them, `before` being who knew it; how many slots they have changes with `resize`."""
         known = self._watched if before is None else before._watched
         adopted: dict[str, Watched] = {}
         for deployment in deployments:
@@ -85,9 +85,13 @@ class Fleet:
             if old is not None and old.deployment.base == deployment.base:
                 one.circuit, one.measures, one.slots = old.circuit, old.measures, old.slots
                 one.reading = old.reading
-                one.slots.resize(deployment.max_parallel)
             adopted[deployment.name] = one
         self._watched = adopted
+
+    def resize(self) -> None:
+        """Every deployment has as many slots as it says from now on."""
+        for one in self._watched.values():
+            one.slots.resize(one.deployment.max_parallel)
 
     def of(self, name: str) -> Watched:
         return self._watched[name]
