@@ -1,12 +1,14 @@
 """Lines on pruning: what it saves against never and always cutting, on conversations it was not
 fitted on, at two providers' prices; and that what it leaves is valid in every dialect."""
 
+import importlib.util
 import random
 from collections.abc import Sequence
 
 import msgspec
 import xxhash
 
+from acceptance import context_pruning_loop
 from acceptance.context_pruning_data import (
     DATA,
     Talk,
@@ -54,6 +56,10 @@ def _measured(lines: Lines, sets: Sequence[_Set]) -> None:
         with lines.within(f"{number}"):
             _judge(lines, sets, model, price)
     _validity(lines, [talk for one in sets for talk in one.talks])
+    if importlib.util.find_spec("xllamacpp") is None:
+        lines.skip("pruning and the embedded engine (the extra [local] is not installed)")
+    else:
+        context_pruning_loop.measure(lines)
 
 
 def _judge(lines: Lines, sets: Sequence[_Set], model: str, price: Price) -> None:
