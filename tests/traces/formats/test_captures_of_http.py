@@ -78,3 +78,39 @@ def test_a_cloud_s_form_has_cached_tokens_beside_its_input(tmp_path: Path, read:
     assert (request.counts.prompt.value, request.counts.cache_read.value) == (105, 100)
     assert [(tool.name, tool.id) for tool in request.tools] == [("look", "t1")]
     assert request.output_text == "So."
+
+
+def test_what_a_logger_puts_around_a_pair_is_beside_it(tmp_path: Path, read: Read) -> None:
+    pair = {"request": ASKED, "response": ANSWER}
+    rows = [
+        {"timestamp": "2026-01-01T00:00:00Z", "level": "info", "payload": pair},
+        {"event": "llm_call", "data": json.dumps({**pair, "response": {**ANSWER, "id": "other"}})},
+    ]
+    logs = read(write_jsonl(tmp_path / "a.jsonl", *rows))
+    assert totals(logs.requests)["prompt"] == 18
+    assert 1_767_225_600 in [request.began_s.value for request in logs.requests]
+
+
+def test_halves_of_pairs_that_are_lines_of_their_own_are_one_request(
+    tmp_path: Path, read: Read
+) -> None:
+    def half(kind: str, id: str, second: int, body: Any) -> dict[str, Any]:
+        at = f"2026-01-01T00:00:{second:02d}Z"
+        return {"type": kind, "request_id": id, "timestamp": at, "body": body}
+
+    rows = [
+        half("llm.request", "a", 0, ASKED),
+        half("llm.request", "b", 1, ASKED),
+        half("llm.response", "b", 2, {**ANSWER, "id": "chatcmpl-2"}),
+        half("llm.response", "a", 5, ANSWER),
+        half("llm.request", "c", 6, ASKED),
+        half("llm.error", "c", 7, {"message": "busy"}),
+    ]
+    logs = read(write_jsonl(tmp_path / "a.jsonl", *rows))
+    (report,) = logs.files
+    assert (report.requests, report.errors) == (2, 1)
+    first = logs.requests[0]
+    assert (first.counts.prompt.value, first.began_s.value, first.ended_s.value) == (
+        9, 1_767_225_600, 1_767_225_605
+    )  # fmt: skip
+    assert isinstance(first.prompt, Prompt)

@@ -156,6 +156,14 @@ def test_a_tool_s_observation_gives_the_call_its_times(tmp_path: Path, read: Rea
     assert (used.name, used.id, used.own_s.value) == ("look", "c1", 1)
 
 
+def test_tools_among_the_messages_are_no_messages(tmp_path: Path, read: Read) -> None:
+    tool = {"role": "tool", "content": {"type": "function", "function": {"name": "look"}}}
+    row = generation(input=[{"role": "user", "content": "Rain?"}, tool])
+    request = only(read(write_json(tmp_path / "a.json", [row])))
+    assert isinstance(request.prompt, Prompt)
+    assert [piece.kind for piece in request.prompt.pieces] == ["tool", "message"]
+
+
 def test_errors_without_tokens_are_no_requests(tmp_path: Path, read: Read) -> None:
     rows = [generation("a", {}, level="ERROR"), generation("b")]
     (report,) = read(write_json(tmp_path / "a.json", download(*rows))).files

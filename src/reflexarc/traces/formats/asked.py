@@ -150,7 +150,11 @@ def _listed(messages: list[object], tools: object) -> tuple[Piece, ...]:
     for index, one in enumerate(messages):
         path = f"messages[{index}]"
         message = _plainly(table(one))
-        if message:
+        tool = table(message.get("content"))
+        if message.get("role") == "tool" and "function" in tool:
+            # some callbacks put the tools that were offered among the messages
+            found.append(Piece("tool", path, encoded(tool)))
+        elif message:
             found.append(message_piece(message, path, without=_NOT_SENT & _own(message)))
         elif isinstance(one, str) and one:
             found.append(Piece("message", path, one.encode("utf-8", "replace"), plain=True))

@@ -16,10 +16,11 @@ from reflexarc.traces.formats.fields import first_amount, first_text, is_list
 from reflexarc.traces.formats.logged_times import Times, times_of
 from reflexarc.traces.formats.openings import opening_of
 from reflexarc.traces.formats.providers import maker, spoken_by
+from reflexarc.traces.formats.request_rows import brought_together, half_of, out_of_envelope
 from reflexarc.traces.formats.rows import Keeping, Row, first_row, rows
 from reflexarc.traces.formats.token_names import Tokens, tokens_of
 from reflexarc.traces.logs import Head
-from reflexarc.traces.loose import Table, amount, table, text
+from reflexarc.traces.loose import Table, amount, table, tables, text
 from reflexarc.traces.models import bare, owner
 from reflexarc.traces.requests import (
     FileReport,
@@ -48,6 +49,7 @@ _STRICT = (
     ("prompt", "response"), ("params", "response"), ("kwargs", "response"), ("body", "response"),
     ("request", "output"), ("request", "result"), ("prompt", "completion"), ("input", "response"),
     ("llm_input", "llm_output"), ("messages", "output"), ("messages", "completion"),
+    ("request", "error"),
 )  # fmt: skip
 _OBJECTS = frozenset({"chat.completion", "response", "text_completion"})
 _SESSIONS = (
@@ -65,11 +67,13 @@ class RequestLog:
             return b'"startedDateTime"' in head.data
         if not row or (head.first is None and not _says_model(head.data)):
             return False
-        return _is_dump(row) or _is_pair(row) or _is_answer(row) or _is_request(row)
+        row = out_of_envelope(row)
+        is_whole = _is_dump(row) or _is_pair(row) or _is_answer(row) or _is_request(row)
+        return is_whole or bool(half_of(row))
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         sharing, keeping = Sharing(), Keeping()
-        for row in rows(paths, reports, lists=_LISTS):
+        for row in brought_together(rows(paths, reports, lists=_LISTS)):
             request = _request(row, sharing)
             if request is None:
                 row.report.skip(NO_REQUEST)
@@ -84,9 +88,12 @@ def _says_model(data: bytes) -> bool:
 
 
 def _is_dump(row: Table) -> bool:
-    return {"input", "output"} <= row.keys() and bool(
-        row.keys() & {"timestamp", "session_id", "created_at", "model", "usage"}
+    if not {"input", "output"} <= row.keys():
+        return False
+    is_chat = any("role" in one for one in tables(row["input"])) or "choices" in table(
+        row["output"]
     )
+    return is_chat or bool(row.keys() & {"timestamp", "session_id", "created_at", "model", "usage"})
 
 
 def _is_pair(row: Table) -> bool:

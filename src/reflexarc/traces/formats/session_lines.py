@@ -21,6 +21,7 @@ _OWN_KEYS = frozenset({"task", "trial", "reward", "family", "source", "began_uni
 _FOREIGN_KEYS = frozenset(
     {"request", "response", "usage", "choices", "max_tokens", "temperature", "stream", "input"}
     | {"output", "body", "info", "trajectory_format", "type", "kind", "sessionId", "uuid"}
+    | {"completion", "prompt_tokens", "completion_tokens", "latency_ms", "duration_ms"}
     | {"max_completion_tokens", "tool_choice", "system", "conversation_id", "run_type"}
 )
 _SESSION_LIMIT_BYTES = 64 * 1024 * 1024
