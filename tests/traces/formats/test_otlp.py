@@ -90,6 +90,40 @@ def test_sums_of_an_agent_are_not_added_to_its_calls(tmp_path: Path) -> None:
     assert sums(logs.requests) == (2, 300, 30)
 
 
+@pytest.mark.parametrize("tells", [True, False], ids=["the last tells", "the outer alone tells"])
+def test_attempts_inside_a_call_are_not_each_given_its_tokens(tmp_path: Path, tells: bool) -> None:
+    """A wrapper's span over a failed attempt and one that went well."""
+    used: dict[str, Any] = {"gen_ai__operation__name": "chat"}
+    failed = span(3, 2, at_s=1, status={"code": 2}, **used)
+    fine = chat(4, 2, 100, 10, at_s=3) if tells else span(4, 2, at_s=3, **used)
+    outer = chat(2, 0, 100, 10, at_s=0, took_s=9)
+
+    logs = read(write(tmp_path / "a.json", batch([outer, failed, fine])))
+
+    assert [one.failed for one in logs.requests] == [True, False]
+    assert sums(logs.requests) == (2, 100, 10)
+
+
+def test_a_sum_over_calls_that_tell_tokens_adds_nothing_to_them(tmp_path: Path) -> None:
+    read_too = {"gen_ai.usage.cache_read.input_tokens": 90}
+    outer = chat(2, 0, 300, 30, took_s=9, of=read_too)
+
+    logs = read(
+        write(tmp_path / "a.json", batch([outer, chat(3, 2, 100, 10), chat(4, 2, 150, 20)]))
+    )
+
+    assert [one.counts.cache_read.value for one in logs.requests] == [None, None]
+
+
+def test_an_id_that_a_server_gives_again_later_is_of_another_response(tmp_path: Path) -> None:
+    again = {"gen_ai__response__id": "chatcmpl-12"}
+    first, later = chat(2, 0, 100, 10, **again), chat(3, 0, 180, 10, at_s=60, **again)
+    beside = chat(4, 0, 180, 10, at_s=60, **again)
+
+    assert sums(read(write(tmp_path / "a.json", batch([first, later]))).requests)[0] == 2
+    assert sums(read(write(tmp_path / "a.json", batch([later, beside]))).requests)[0] == 1
+
+
 def test_an_agent_that_tells_its_last_call_alone_is_not_believed(tmp_path: Path) -> None:
     top = agent(1, gen_ai__usage__input_tokens=2_569, gen_ai__usage__output_tokens=99)
     calls = [chat(2, 1, 2_239, 192), chat(3, 1, 2_569, 99)]

@@ -4,8 +4,9 @@ A request is a model's call with none below it. Spans of agents hold sums, or wh
 used: never trusted where calls are there. One request instrumented twice is one request.
 """
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,10 +15,19 @@ from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.documents import documents, tally
 from reflexarc.traces.estimates import filled
 from reflexarc.traces.formats.openings import opening_of
+from reflexarc.traces.formats.otlp_calls import (
+    USED,
+    billed_under,
+    counts_as_request,
+    ended_s,
+    is_agent,
+    is_call,
+    is_tool,
+    tokens_of_span,
+)
 from reflexarc.traces.formats.otlp_messages import calls_of, prompt_of, words_of
 from reflexarc.traces.formats.otlp_spans import MAX_DEPTH, Span, is_flat, spans_of
 from reflexarc.traces.formats.providers import maker
-from reflexarc.traces.formats.token_names import Tokens, tokens_of
 from reflexarc.traces.logs import Head
 from reflexarc.traces.loose import amount, table, text
 from reflexarc.traces.models import bare, owner
@@ -30,14 +40,6 @@ from reflexarc.traces.requests import (
     derived,
     measured,
 )
-
-_CALLS = frozenset(
-    {"chat", "generate_content", "text_completion", "completion", "embeddings", "message"}
-)
-_AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow", "agent"})
-_KINDS = frozenset({"LLM", "EMBEDDING"})
-_USED = ("gen_ai.usage.", "llm.token_count.", "llm.usage.", "ai.usage.")
-"""What tells of tokens begins so, in the order of whom to believe."""
 
 
 class Otlp:
@@ -57,14 +59,16 @@ class Otlp:
         ran = _ran_after(spans)
         by_id = {(span.trace, span.id): span for span in spans}
         answered: dict[tuple[str, str], RecordedRequest] = {}
+        billed: dict[tuple[str, str], Span | None] = {}
         found: list[RecordedRequest] = []
         for span in spans:
-            if not _counts_as_request(span):
+            if not counts_as_request(span):
                 continue
-            _take_texts(span, by_id)
+            _take_texts(span, by_id, billed)
             request = _request(span, ran.get((span.trace, span.id), ()))
             response = text(span.get("gen_ai.response.id"))
-            if response and (span.trace, response) in answered:
+            known = answered.get((span.trace, response))
+            if response and known is not None and _is_again(request, known):
                 by_file[span.file].duplicate("the same response's id")
                 continue
             answered[span.trace, response] = request
@@ -89,86 +93,49 @@ def _in_sessions(requests: list[RecordedRequest]) -> list[RecordedRequest]:
     ]
 
 
-def _take_texts(span: Span, by_id: dict[tuple[str, str], Span]) -> None:
-    """Of the calls that it stands in, what it does not tell itself: messages, a session."""
+def _is_again(request: RecordedRequest, known: RecordedRequest) -> bool:
+    """Whether two spans with a response's id are of one: servers of one's own give an id twice."""
+    one, other = request.counts, known.counts
+    if (one.prompt.value, one.output.value) == (other.prompt.value, other.output.value):
+        return True
+    moments = (request.began_s, request.ended_s, known.began_s, known.ended_s)
+    began, ended, known_began, known_ended = (moment.value for moment in moments)
+    if began is None or ended is None or known_began is None or known_ended is None:
+        return True
+    return began < known_ended and known_began < ended
+
+
+def _take_texts(
+    span: Span,
+    by_id: dict[tuple[str, str], Span],
+    billed: dict[tuple[str, str], Span | None],
+) -> None:
+    """Of the calls that it stands in, what it does not tell itself: messages, a session; what was
+    used where that is its own. `billed` is filled as calls are looked at."""
     above = by_id.get((span.trace, span.parent))
     is_same = True
     for _ in range(MAX_DEPTH):
         if above is None:
             return
         # a call above a tool or an agent is another one
-        is_same = is_same and not _is_tool(above) and not _is_agent(above)
-        if is_same and _is_call(above):
+        is_same = is_same and not is_tool(above) and not is_agent(above)
+        if is_same and is_call(above):
+            key = (above.trace, above.id)
+            if key not in billed:
+                billed[key] = billed_under(above)
             for name, value in above.attributes.items():
-                span.attributes.setdefault(name, value)
+                if billed[key] is span or not name.startswith((*USED, "gen_ai.response.")):
+                    span.attributes.setdefault(name, value)
         for name in ("gen_ai.conversation.id", "session.id", "gen_ai.agent.name"):
             if (value := above.get(name)) is not None:
                 span.attributes.setdefault(name, value)
         above = by_id.get((above.trace, above.parent))
 
 
-def _counts_as_request(span: Span) -> bool:
-    if _is_call(span):
-        return not any(_is_call(one) for one in _instrumented_below(span)) and not _is_sum(span)
-    # An agent's own usage counts where nothing below tells any.
-    return (
-        _is_agent(span)
-        and _tokens(span).known
-        and not any(
-            _is_call(one) or (_is_agent(one) and _tokens(one).known) for one in span.below()
-        )
-    )
-
-
-def _instrumented_below(span: Span, depth: int = 0) -> Iterator[Span]:
-    """What stands under a call for the same call: not what a tool or an agent that ran within it
-    asked, which are calls of their own."""
-    if depth == MAX_DEPTH:
-        return
-    for child in span.children:
-        if not _is_tool(child) and not _is_agent(child):
-            yield child
-            yield from _instrumented_below(child, depth + 1)
-
-
-def _is_sum(span: Span) -> bool:
-    """Whether a call holds the tokens of the calls under it, made by tools or agents."""
-    below = [_tokens(one).counts for one in span.below() if _is_call(one)]
-    own = _tokens(span).counts
-    return bool(below) and (own.prompt.value or 0, own.output.value or 0) == (
-        sum(one.prompt.value or 0 for one in below),
-        sum(one.output.value or 0 for one in below),
-    )
-
-
-def _is_call(span: Span) -> bool:
-    kind = text(span.get("openinference.span.kind")).upper()
-    if kind:
-        return kind in _KINDS
-    operation = text(span.get("gen_ai.operation.name"))
-    if operation:
-        return operation in _CALLS
-    if _is_agent(span) or _is_tool(span):
-        return False
-    # Before there was a name for it: whatever asks a model and tells what that used.
-    asks = span.get("gen_ai.request.model", "gen_ai.response.model", "llm.request.type")
-    return asks is not None and _tokens(span).known
-
-
-def _is_agent(span: Span) -> bool:
-    operation = text(span.get("gen_ai.operation.name"))
-    return operation in _AGENTS or text(span.get("openinference.span.kind")).upper() == "AGENT"
-
-
-def _is_tool(span: Span) -> bool:
-    kind = text(span.get("openinference.span.kind")).upper()
-    return text(span.get("gen_ai.operation.name")) == "execute_tool" or kind == "TOOL"
-
-
 def _request(span: Span, ran: Sequence[Span]) -> RecordedRequest:
     model = text(span.get("gen_ai.response.model", "gen_ai.request.model", "llm.model_name"))
     named = text(span.get("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"))
-    tokens, prompt = _tokens(span), prompt_of(span)
+    tokens, prompt = tokens_of_span(span), prompt_of(span)
     words, calls = words_of(span), calls_of(span)
     first_s = amount(span.get("gen_ai.response.time_to_first_chunk"))
     began = span.began_s
@@ -199,19 +166,6 @@ def _request(span: Span, ran: Sequence[Span]) -> RecordedRequest:
     )
 
 
-def _tokens(span: Span) -> Tokens:
-    for start in _USED:
-        told = {
-            name.removeprefix(start): value
-            for name, value in span.attributes.items()
-            if name.startswith(start)
-        }
-        found = tokens_of(told, "inclusive")
-        if found.known:
-            return found
-    return Tokens()
-
-
 def _tools(calls: Sequence[tuple[str, str]], ran: Sequence[Span]) -> tuple[RecordedTool, ...]:
     """The calls of its answer with the spans that ran them; where answers are not in the log, the
     spans alone."""
@@ -227,17 +181,19 @@ def _ran_after(spans: Sequence[Span]) -> dict[tuple[str, str], list[Span]]:
     by_parent: dict[tuple[str, str], list[Span]] = {}
     by_trace: dict[str, list[Span]] = {}
     for span in spans:
-        if _counts_as_request(span) and span.ended_s is not None:
+        if counts_as_request(span) and span.ended_s is not None:
             by_parent.setdefault((span.trace, span.parent), []).append(span)
             by_trace.setdefault(span.trace, []).append(span)
+    for calls in (*by_parent.values(), *by_trace.values()):
+        calls.sort(key=ended_s)
     found: dict[tuple[str, str], list[Span]] = {}
     for tool in spans:
-        if not _is_tool(tool) or tool.began_s is None:
+        if not is_tool(tool) or tool.began_s is None:
             continue
         near = by_parent.get((tool.trace, tool.parent)) or by_trace.get(tool.trace, [])
-        before = [call for call in near if (call.ended_s or 0.0) <= tool.began_s]
+        before = bisect_right(near, tool.began_s, key=ended_s)
         if before:
-            last = max(before, key=lambda call: call.ended_s or 0.0)
+            last = near[before - 1]
             found.setdefault((last.trace, last.id), []).append(tool)
     return found
 
@@ -269,7 +225,7 @@ def _called(span: Span) -> str:
 
 def _note(spans: Sequence[Span], reports: dict[str, FileReport]) -> None:
     for span in spans:
-        if _is_call(span) and not _counts_as_request(span):
+        if is_call(span) and not counts_as_request(span):
             reports[span.file].duplicate("a call instrumented twice: the inner one counts")
-        elif _is_agent(span) and not _counts_as_request(span):
+        elif is_agent(span) and not counts_as_request(span):
             reports[span.file].skip("spans of agents, whose sums are not added")
