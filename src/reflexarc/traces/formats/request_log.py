@@ -16,7 +16,7 @@ from reflexarc.traces.formats.fields import first_amount, first_text, is_list
 from reflexarc.traces.formats.logged_times import Times, times_of
 from reflexarc.traces.formats.openings import opening_of
 from reflexarc.traces.formats.providers import maker, spoken_by
-from reflexarc.traces.formats.request_rows import brought_together, half_of, out_of_envelope
+from reflexarc.traces.formats.request_rows import asks_model, brought_together, out_of_envelope
 from reflexarc.traces.formats.rows import Keeping, Row, first_row, rows
 from reflexarc.traces.formats.token_names import Tokens, tokens_of
 from reflexarc.traces.logs import Head
@@ -69,7 +69,7 @@ class RequestLog:
             return False
         row = out_of_envelope(row)
         is_whole = _is_dump(row) or _is_pair(row) or _is_answer(row) or _is_request(row)
-        return is_whole or bool(half_of(row))
+        return is_whole or asks_model(row)
 
     def read(self, paths: Sequence[Path], reports: dict[Path, FileReport]) -> list[RecordedRequest]:
         sharing, keeping = Sharing(), Keeping()

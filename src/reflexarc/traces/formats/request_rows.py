@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from reflexarc.traces.formats.asked import unpacked
+from reflexarc.traces.formats.asked import body_of, dialect_of, unpacked
 from reflexarc.traces.formats.fields import first_text
 from reflexarc.traces.formats.rows import Row
 from reflexarc.traces.loose import Table, table
@@ -39,6 +39,14 @@ def half_of(fields: Table) -> str:
             if said == half or said.endswith((f".{half}", f"_{half}", f"-{half}")):
                 return half
     return ""
+
+
+def asks_model(fields: Table) -> bool:
+    """Whether a row is the first half of a pair, with a request to a model in it."""
+    if half_of(fields) != "request":
+        return False
+    body = next((fields[key] for key in _BODIES if fields.get(key)), None)
+    return bool(dialect_of(table(body_of(body))))
 
 
 def brought_together(rows: Iterable[Row]) -> Iterator[Row]:
