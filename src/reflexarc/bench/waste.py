@@ -157,11 +157,12 @@ def _verdicts(made: Waste, broken: Sequence[BreakFound]) -> list[str]:
 
 def _overall(previous: Sequence[float | None], earlier: Sequence[float | None]) -> Overall:
     shares = [one for one in previous if one is not None]
-    any_earlier = [one for one in earlier if one is not None]
+    pairs = zip(previous, earlier, strict=True)
+    any_earlier = [one or 0.0 for before, one in pairs if before is not None]
     return Overall(
         len(shares),
         round(median(shares), 6) if shares else None,
-        round(median(any_earlier), 6) if any_earlier else None,
+        round(median(any_earlier), 6) if shares else None,
     )
 
 

@@ -14,8 +14,9 @@ from reflexarc.traces.requests import Figure, FileReport, RecordedRequest
 
 
 class Row(Figures, frozen=True, kw_only=True):
-    """`reused_previous` and `reused_earlier`: the median share of its prompts that the previous
-    turn's, and any earlier one, began with; `turns` have a previous one."""
+    """`turns` have a previous one in their conversation. Of those, `reused_previous` and
+    `reused_earlier` are the median shares of the prompt that the previous turn's, and any earlier
+    one, began with."""
 
     name: str
     time: Times
@@ -75,7 +76,7 @@ class Rows:
         made = figures((self._requests[at], self._cost[at]) for at in places)
         reused = [one for at in places if (one := self._found[at].reused) is not None]
         previous = [one.previous for one in reused if one.previous is not None]
-        earlier = [one.earlier for one in reused if one.earlier is not None]
+        earlier = [one.earlier or 0.0 for one in reused if one.previous is not None]
         return {
             **msgspec.structs.asdict(made),
             "name": name,

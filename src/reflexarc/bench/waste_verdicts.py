@@ -232,6 +232,8 @@ def percent(share: float) -> str:
 
 
 def dollars(usd: float) -> str:
+    if 0 < abs(usd) < 0.0001:
+        return "under $0.0001"
     if usd and abs(usd) < 0.01:
         return f"${usd:.4f}"
     return f"${usd:,.2f}"

@@ -1,6 +1,7 @@
 """How a report of waste is told on a terminal: the short answer first, then tables."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape as escape_markup
@@ -214,7 +215,7 @@ def _files(console: Console, report: Waste) -> None:
             ("file", "format", "requests", "lines", "what was passed over, counted once, noted"),
             [
                 (
-                    escape(_tail(one.name, _FILE_CHARS)),
+                    escape(_short(Path(one.name).name, _FILE_CHARS)),
                     one.format or "unknown",
                     f"{one.requests:,}",
                     f"{one.report.lines:,}",
@@ -249,10 +250,6 @@ def escape(text: str) -> str:
 def _short(text: str, chars: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= chars else f"{line[: chars - 1]}…"
-
-
-def _tail(text: str, chars: int) -> str:
-    return text if len(text) <= chars else f"…{text[1 - chars :]}"
 
 
 def _number(value: int | None) -> str:

@@ -5,7 +5,7 @@ must be out of the pieces before (`reuse.settled`); settings are no part of a le
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -42,7 +42,7 @@ def length_of(prompt: Prompt | Blocks) -> int:
     """Bytes of a text, tokens of blocks."""
     if isinstance(prompt, Blocks):
         return len(prompt.ids) * prompt.block_tokens
-    return sum(len(piece.raw) for piece in _read(prompt))
+    return sum([len(piece.raw) for piece in _read(prompt)])
 
 
 def comparable(one: Prompt | Blocks, other: Prompt | Blocks) -> bool:
@@ -58,6 +58,8 @@ def shared(before: Prompt | Blocks, after: Prompt | Blocks) -> int:
         if not comparable(before, after):
             return 0
         return _same(_ids(before), _ids(after)) * after.block_tokens
+    if before.pieces == after.pieces[: len(before.pieces)]:  # quick where pieces are one object
+        return length_of(before)
     length = 0
     for was, now in zip(_read(before), _read(after), strict=False):
         if was is now or was.raw == now.raw:
@@ -70,7 +72,7 @@ def shared(before: Prompt | Blocks, after: Prompt | Blocks) -> int:
 def same_end(before: Prompt, after: Prompt) -> int:
     """Bytes that both end with, behind what they begin with: of prompts that are one text each, in
     which nothing else tells what was sent once more; else 0."""
-    one, other = list(_read(before)), list(_read(after))
+    one, other = _read(before), _read(after)
     if len(one) != 1 or len(other) != 1 or not (one[0].plain and other[0].plain):
         return 0
     begins = _same_bytes(one[0].raw, other[0].raw)
@@ -169,17 +171,17 @@ def block_lengths(prompt: Prompt | Blocks) -> NDArray[np.int64]:
     """The length, as `length_of`, up to the end of each block that `Beginnings.keys` numbers."""
     if isinstance(prompt, Blocks):
         return np.arange(1, len(prompt.ids) + 1, dtype=np.int64) * prompt.block_tokens
-    ends: list[NDArray[np.int64]] = []
+    ends: list[int] = []
     start = 0
     for piece in _read(prompt):
         size = len(piece.raw)
-        ends.append(start + np.array(_ends_in(size), np.int64))
+        ends += [start + end for end in _ends_in(size)]
         start += size
-    return np.concatenate(ends) if ends else np.empty(0, np.int64)
+    return np.array(ends, np.int64)
 
 
-def _read(prompt: Prompt) -> Iterator[Piece]:
-    return (piece for piece in prompt.pieces if piece.kind != "settings" and piece.raw)
+def _read(prompt: Prompt) -> list[Piece]:
+    return [piece for piece in prompt.pieces if piece.kind != "settings" and piece.raw]
 
 
 def _space(prompt: Prompt | Blocks) -> tuple[Any, ...]:
