@@ -18,6 +18,7 @@ _OLD_EVENTS = {
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
+_PROMPT = ("gen_ai.input.messages", "gen_ai.prompt", "ai.prompt.messages")
 _CHOICE = "gen_ai.choice"
 _NAMES = frozenset({"event.name", "_observed"})
 
@@ -62,6 +63,16 @@ def _answers(span: Span) -> list[Table]:
         found = _messages(unflattened(span.attributes, "llm.output_messages"))
     if not found:
         found = tables(unflattened(span.attributes, "gen_ai.completion"))
+    if not found and span.get("ai.response.text", "ai.response.toolCalls") is not None:
+        calls = tables(structured(span.get("ai.response.toolCalls")))
+        found = [
+            {
+                "content": text(span.get("ai.response.text")),
+                "tool_calls": [
+                    {"name": one.get("toolName"), "id": one.get("toolCallId")} for one in calls
+                ],
+            }
+        ]
     if not found:
         choices = (one for one in span.more if one.get("event.name") == _CHOICE)
         found = [table(structured(one.get("message"))) or one for one in choices]
@@ -85,10 +96,10 @@ def _body(span: Span) -> tuple[Piece, ...]:
 
 
 def _gen_ai(span: Span) -> list[Piece]:
-    messages = tables(structured(span.get("gen_ai.input.messages", "gen_ai.prompt")))
+    messages = tables(structured(span.get(*_PROMPT)))
     if not messages:
         return []
-    pieces = list(tool_pieces(structured(span.get("gen_ai.tool.definitions"))))
+    pieces = list(tool_pieces(structured(span.get("gen_ai.tool.definitions", "ai.prompt.tools"))))
     instructions = structured(span.get("gen_ai.system_instructions"))
     if instructions:
         pieces.append(Piece("system", "system_instructions", encoded(instructions), "system"))
@@ -106,6 +117,7 @@ def _flat(span: Span) -> list[Piece]:
         structured(table(table(one).get("tool")).get("json_schema"))
         for one in unflattened(span.attributes, "llm.tools")
     ]
+    tools += unflattened(span.attributes, "llm.request.functions")
     return [*tool_pieces([one for one in tools if one]), *_placed(messages, "messages")]
 
 
