@@ -33,6 +33,7 @@ def test_a_machine_without_agents_has_no_places(tmp_path: Path) -> None:
         ("opencode", ".local/share/opencode/opencode.db"),
         ("opencode", ".local/share/opencode/opencode-local.db"),
         ("opencode", ".local/share/opencode/storage/message"),
+        ("opencode", ".local/share/opencode/project/x/storage/session"),
         ("goose", ".local/share/goose/sessions"),
         ("goose", "Library/Application Support/Block/goose/sessions"),
         ("goose", "AppData/Roaming/Block/goose/data/sessions"),

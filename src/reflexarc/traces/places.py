@@ -49,6 +49,7 @@ def _looked_for(env: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path,
         yield "opencode", base, "opencode*.db"
         for kind in ("session", "message", "part"):
             yield "opencode", base, f"storage/{kind}"
+        yield "opencode", base, "project/*/storage/session"
     root = _named(env, "GOOSE_PATH_ROOT")
     if root is not None:
         yield "goose", root, "data/sessions"

@@ -84,3 +84,17 @@ def survives(paths: Iterable[Path]) -> Logs:
         assert one.counts.prompt.kind == "absent" or one.counts.prompt.value is not None
     assert sum(report.requests for report in logs.files) == totals(logs.requests)["requests"]
     return logs
+
+
+def times_in_order(logs: Logs) -> None:
+    """Nothing ends before it begins, nor has its first token before or after it."""
+    for one in logs.requests:
+        known = [
+            moment.value
+            for moment in (one.began_s, one.first_s, one.ended_s)
+            if moment.value is not None
+        ]
+        assert known == sorted(known)
+        for tool in one.tools:
+            if tool.began_s.value is not None and tool.ended_s.value is not None:
+                assert tool.began_s.value <= tool.ended_s.value

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reflexarc.traces.logs import Logs
-from tests.traces.formats.measures import damaged, survives, totals
+from tests.traces.formats.measures import damaged, survives, times_in_order, totals
 
 Read = Callable[..., Logs]
 COLUMNS = (
@@ -81,4 +81,4 @@ def test_no_damage_raises(tmp_path: Path, seed: int) -> None:
         store(whole, ROWS)
     path = tmp_path / "session-store.db"
     path.write_bytes(damaged(whole.read_bytes(), seed))
-    survives([path])
+    times_in_order(survives([path]))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.logs import Logs
-from tests.traces.formats.measures import damaged, survives, totals
+from tests.traces.formats.measures import damaged, survives, times_in_order, totals
 
 Read = Callable[..., Logs]
 HEADER = {
@@ -325,4 +325,4 @@ def test_no_damage_raises(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "chats" / "session-1.jsonl"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(damaged("\n".join(map(json.dumps, lines)).encode(), seed))
-    survives([path])
+    times_in_order(survives([path]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.logs import Logs
-from tests.traces.formats.measures import damaged, survives, totals
+from tests.traces.formats.measures import damaged, survives, times_in_order, totals
 from tests.traces.formats.opencode_rows import (
     START_MS,
     answer,
@@ -263,7 +263,7 @@ def test_no_damage_raises(tmp_path: Path, seed: int) -> None:
         database(whole, [session(), session("ses_2", "ses_1")], TALK)
     path = tmp_path / "opencode.db"
     path.write_bytes(damaged(whole.read_bytes(), seed))
-    survives([path])
+    times_in_order(survives([path]))
 
 
 @given(st.integers(min_value=0), st.integers(min_value=0, max_value=7))
@@ -273,4 +273,4 @@ def test_no_damage_of_a_file_raises(tmp_path: Path, seed: int, which: int) -> No
     files: list[Any] = sorted((root / "storage").rglob("*.json"))
     hurt = files[which % len(files)]
     hurt.write_bytes(damaged(hurt.read_bytes(), seed))
-    survives([root])
+    times_in_order(survives([root]))

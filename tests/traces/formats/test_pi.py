@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.logs import Logs
-from tests.traces.formats.measures import damaged, survives, totals
+from tests.traces.formats.measures import damaged, survives, times_in_order, totals
 
 Read = Callable[..., Logs]
 START_MS = 1_785_578_400_000  # 2026-08-01T10:00:00Z
@@ -267,4 +267,4 @@ def test_no_damage_raises(tmp_path: Path, seed: int) -> None:
     lines = "".join(json.dumps(line) + "\n" for line in [header(), *TALK, *more])
     path = tmp_path / "s.jsonl"
     path.write_bytes(damaged(lines.encode(), seed))
-    survives([path])
+    times_in_order(survives([path]))

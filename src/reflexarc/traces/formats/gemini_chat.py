@@ -85,16 +85,21 @@ def chat_of(path: Path, values: Iterable[Any], report: FileReport, prompts: Prom
 def tools_of(fields: Table, answered_s: float | None) -> tuple[RecordedTool, ...]:
     """The calls of an answer. A call's time is when it was done with; it began with the answer at
     the earliest."""
-    return tuple(
-        RecordedTool(
-            text(call.get("name")),
-            text(call.get("id")),
-            began_s=estimated(answered_s),
-            ended_s=measured(moment(call.get("timestamp"))),
-            failed=text(call.get("status")) in ("error", "cancelled"),
+    found: list[RecordedTool] = []
+    for call in tables(fields.get("toolCalls")):
+        ended_s = moment(call.get("timestamp"))
+        is_late = answered_s is not None and ended_s is not None and answered_s > ended_s
+        found.append(
+            RecordedTool(
+                text(call.get("name")),
+                text(call.get("id")),
+                # an answer that was made for its calls alone is noted after them
+                began_s=estimated(None if is_late else answered_s),
+                ended_s=measured(ended_s),
+                failed=text(call.get("status")) in ("error", "cancelled"),
+            )
         )
-        for call in tables(fields.get("toolCalls"))
-    )
+    return tuple(found)
 
 
 class _Kept(msgspec.Struct):

@@ -123,6 +123,7 @@ class Turns:
             made,
             agent=f"{self._agent}/compaction".lstrip("/") if is_compaction else self._agent,
             model=text(row["model"]) or made.model,
+            began_s=estimated(_not_after(made.began_s.value, ended_s)),
             ended_s=measured(ended_s),
             counts=tokens.counts(),
             cost_usd=cost_of(row),
@@ -169,7 +170,7 @@ class Turns:
         begin, end = answer.before
         return msgspec.structs.replace(
             made,
-            began_s=estimated(answer.asked_s),
+            began_s=estimated(_not_after(answer.asked_s, answer.began_s)),
             ended_s=estimated(answer.began_s),
             gap=True,
             tools=tuple(self._tools(answer)),
@@ -194,7 +195,7 @@ class Turns:
             yield RecordedTool(
                 text(called.get("name")),
                 id,
-                began_s=estimated(answer.began_s),
+                began_s=estimated(_not_after(answer.began_s, ended_s)),
                 ended_s=measured(ended_s),
                 failed=failed,
             )
@@ -224,6 +225,11 @@ def _answers(messages: Sequence[Message], pieces: Sequence[Piece]) -> list[_Answ
     if content:
         found.append(_Answer(began_s, asked_s, (0, begin), content, read, wrote))
     return found
+
+
+def _not_after(began_s: float | None, ended_s: float | None) -> float | None:
+    """A beginning, unless it is later than the end."""
+    return None if began_s is not None and ended_s is not None and began_s > ended_s else began_s
 
 
 def _is_carried(row: Table) -> bool:

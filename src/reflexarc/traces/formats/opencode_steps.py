@@ -95,11 +95,14 @@ def tool_of(part: Table) -> RecordedTool:
     state = table(part.get("state"))
     time = table(state.get("time"))
     name = text(part.get("tool"))
+    began_s, ended_s = moment(time.get("start")), moment(time.get("end"))
+    if began_s is not None and ended_s is not None and ended_s < began_s:
+        ended_s = None
     return RecordedTool(
         name,
         text(part.get("callID")),
-        began_s=measured(moment(time.get("start"))),
-        ended_s=measured(moment(time.get("end"))),
+        began_s=measured(began_s),
+        ended_s=measured(ended_s),
         failed=text(state.get("status")) == "error" or name == "invalid",
     )
 
