@@ -215,12 +215,12 @@ def _tool(name: str, identity: str, span: Span | None) -> RecordedTool:
 
 
 def _name(span: Span) -> str:
-    named = text(span.get("gen_ai.tool.name", "tool.name"))
+    named = text(span.get("gen_ai.tool.name", "tool.name", "ai.toolCall.name"))
     return named or span.name.removeprefix("execute_tool ")
 
 
 def _called(span: Span) -> str:
-    return text(span.get("gen_ai.tool.call.id", "tool_call.id"))
+    return text(span.get("gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id"))
 
 
 def _note(spans: Sequence[Span], reports: dict[str, FileReport]) -> None:

@@ -94,8 +94,9 @@ def is_agent(span: Span) -> bool:
 
 
 def is_tool(span: Span) -> bool:
-    kind = text(span.get("openinference.span.kind")).upper()
-    return text(span.get("gen_ai.operation.name")) == "execute_tool" or kind == "TOOL"
+    kind = text(span.get("openinference.span.kind", "traceloop.span.kind")).upper()
+    operation = text(span.get("gen_ai.operation.name", "ai.operationId"))
+    return operation in ("execute_tool", "ai.toolCall") or kind == "TOOL"
 
 
 def ended_s(span: Span) -> float:
