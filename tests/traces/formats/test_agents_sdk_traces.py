@@ -85,7 +85,9 @@ def test_a_failed_generation_is_an_error(tmp_path: Path, read: Read) -> None:
 
 
 @given(st.integers(min_value=0))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_damage_raises(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(damaged(json.dumps(spans()).encode(), seed))

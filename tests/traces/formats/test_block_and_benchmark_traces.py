@@ -83,7 +83,9 @@ def test_a_metric_that_stands_twice_in_a_line_is_no_harm(tmp_path: Path, read: R
 
 
 @given(st.integers(min_value=0), st.booleans())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_damage_raises(tmp_path: Path, seed: int, blocks: bool) -> None:
     rows = MOONCAKE if blocks else [benchmark(1), benchmark(2)]
     path = tmp_path / "a.jsonl"

@@ -113,7 +113,9 @@ def test_columns_that_were_not_exported_are_absent(tmp_path: Path, read: Read) -
 
 
 @given(st.integers(min_value=0), st.booleans())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_damage_raises(tmp_path: Path, seed: int, other: bool) -> None:
     path = tmp_path / "a.jsonl"
     row = json.dumps(portkey() if other else helicone()) + "\n"

@@ -171,7 +171,9 @@ def test_errors_without_tokens_are_no_requests(tmp_path: Path, read: Read) -> No
 
 
 @given(st.integers(min_value=0))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_damage_raises(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "a.json"
     rows = [generation("a", parentObservationId="b"), generation("b", parentObservationId="a")]

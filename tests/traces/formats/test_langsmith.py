@@ -125,7 +125,9 @@ def test_runs_of_two_exports_count_once(tmp_path: Path, read: Read) -> None:
 
 
 @given(st.integers(min_value=0))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_damage_raises(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(damaged(json.dumps([chain(), run("a"), run("b", "tool")]).encode(), seed))

@@ -162,7 +162,9 @@ def test_the_order_of_files_changes_nothing(tmp_path: Path, read: Read) -> None:
 
 
 @given(st.integers(min_value=0), st.booleans())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_damage_raises(tmp_path: Path, seed: int, whole: bool) -> None:
     path = tmp_path / "a.jsonl"
     row = json.dumps(payload() if whole else spend()) + "\n"

@@ -342,7 +342,9 @@ def test_bad_lines_are_counted_and_the_rest_is_read(tmp_path: Path, read: Read) 
 
 
 @given(st.integers(min_value=0), st.sampled_from(PAIRS))
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_damage_raises(tmp_path: Path, seed: int, row: dict[str, Any]) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(damaged((json.dumps(row) + "\n").encode() * 2, seed))

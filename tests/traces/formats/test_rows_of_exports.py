@@ -65,7 +65,9 @@ def test_marks_are_the_same_in_another_file_and_differ_within_one(tmp_path: Path
     "header", ["request,response,model", "request_id,spend,call_type,prompt_tokens"]
 )
 @given(rest=st.binary(max_size=400))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_table_raises(tmp_path: Path, header: str, rest: bytes) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(header.encode() + b"\n" + rest)
