@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,3 +77,47 @@ def test_requests_without_times_stay_in_the_order_in_which_they_stand(tmp_path: 
 def test_a_path_that_there_is_not_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"absent\.jsonl: there is no such file or folder"):
         read_logs([tmp_path / "absent.jsonl"], [Lines("one")])
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/mem").exists(), reason="no file here that fails to be read"
+)
+def test_a_file_in_a_folder_that_cannot_be_read_takes_nothing_from_the_others(
+    tmp_path: Path,
+) -> None:
+    _write(tmp_path / "b.jsonl", "one", ("s", "1"))
+    closed = tmp_path / "a.jsonl"
+    closed.symlink_to("/proc/self/mem")
+
+    logs = read_logs([tmp_path], [Lines("one")])
+
+    assert [request.id for request in logs.requests] == ["1"]
+    (report,) = [one for one in logs.files if one.file == str(closed)]
+    assert report.at_least
+    assert "cannot be read" in report.notes[0]
+    with pytest.raises(InputError, match=r"a\.jsonl: cannot be read"):
+        read_logs([closed], [Lines("one")])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    _write(tmp_path / "b.jsonl", "one", ("s", "1"))
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+
+    logs = read_logs([tmp_path], [Lines("one")])
+
+    assert {one.file: one.at_least for one in logs.files}[str(closed)]
+
+
+def test_what_is_read_once_alone_is_refused_and_an_empty_file_is_called_that(
+    tmp_path: Path,
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe: neither a file nor a folder"):
+        read_logs([tmp_path / "pipe"], [Lines("one")])
+    (tmp_path / "empty.jsonl").touch()
+
+    (report,) = read_logs([tmp_path], [Lines("one")]).files
+
+    assert report.notes == ["an empty file"]

@@ -32,7 +32,7 @@ from reflexarc.steps import Effect
 from reflexarc.steps.errors import InputError, LearnError
 from reflexarc.traces import Recording
 from reflexarc.traces.formats import FORMATS
-from reflexarc.traces.logs import Logs, read_logs
+from reflexarc.traces.logs import UNKNOWN, Logs, read_logs
 from reflexarc.traces.places import usual_places
 
 SESSIONS = "sessions"
@@ -121,11 +121,21 @@ def _read(paths: Sequence[str]) -> Logs:
 
         logs = read_logs(paths, FORMATS, on_file=tell)
     if not any(report.format for report in logs.files):
-        raise InputError(
-            f"no log of a known format in {', '.join(paths)}; "
-            f"known are {', '.join(format.name for format in FORMATS)}"
-        )
+        raise InputError(_nothing_in(paths, logs))
     return logs
+
+
+def _nothing_in(paths: Sequence[str], logs: Logs) -> str:
+    where = ", ".join(paths)
+    if not logs.files:
+        return f"there are no files in {where}"
+    whys = sorted({note for report in logs.files for note in report.notes} - {UNKNOWN})
+    because = f" ({'; '.join(whys[:3])})" if whys else ""
+    known = ", ".join(format.name for format in FORMATS)
+    return (
+        f"no log of a known format in {where}{because}; known are {known} (docs/logs.md says what "
+        "each looks like)"
+    )
 
 
 def _usual() -> Sequence[str]:

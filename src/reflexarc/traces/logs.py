@@ -5,6 +5,7 @@ reported, never an error by itself.
 """
 
 import gzip
+import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -24,6 +25,7 @@ FIRST_LINES = 10
 """So many lines of a file are looked at to tell what it is, where the first ones are damaged."""
 
 MAX_FILES = 200_000
+UNKNOWN, EMPTY = "not a log of a known format", "an empty file"
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -74,18 +76,26 @@ def read_logs(
 ) -> Logs:
     """Everything under these paths, folders with all below them.
 
-    Raises `InputError` for a path that there is not or that cannot be read.
+    Raises `InputError` for a path that there is not or that cannot be read. What cannot be read in
+    a folder has a report that says so.
     """
     reports: dict[Path, FileReport] = {}
     by_format: dict[str, list[Path]] = {}
-    for path in _files(paths):
+    for path, by_name in _files(paths, reports).items():
         if on_file is not None:
             on_file(path)
         report = reports[path] = FileReport(str(path))
-        head = head_of(path)
+        try:
+            head = head_of(path)
+        except InputError as error:
+            if by_name:
+                raise
+            # One that is closed, or gone again, takes nothing from the others in its folder.
+            _unread(report, getattr(error.__cause__, "strerror", error))
+            continue
         found = next((one for one in formats if one.recognises(head)), None)
         if found is None:
-            report.notes.append("not a log of a known format")
+            report.notes.append(UNKNOWN if head.size else EMPTY)
             continue
         report.format = found.name
         by_format.setdefault(found.name, []).append(path)
@@ -136,21 +146,39 @@ def whole(path: Path, max_bytes: int) -> bytes:
     return data
 
 
-def _files(paths: Iterable[str | Path]) -> list[Path]:
-    found: dict[Path, None] = {}
+def _files(paths: Iterable[str | Path], reports: dict[Path, FileReport]) -> dict[Path, bool]:
+    """Those given and those in the folders given; whether each was given itself. Of a folder that
+    cannot be read, a report."""
+    found: dict[Path, bool] = {}
+
+    def closed(error: OSError) -> None:
+        path = Path(error.filename)
+        reports[path] = FileReport(str(path))
+        _unread(reports[path], error.strerror)
+
     for given in paths:
         path = Path(given)
         if path.is_dir():
-            for one in sorted(path.rglob("*")):
+            inside = [
+                Path(at, name) for at, _, names in os.walk(path, onerror=closed) for name in names
+            ]
+            for one in sorted(inside):
                 if one.is_file():
-                    found[one] = None
+                    found.setdefault(one, False)
+        elif path.is_file():
+            found[path] = True
         elif path.exists():
-            found[path] = None
+            raise InputError(f"{path}: neither a file nor a folder; logs are read more than once")
         else:
             raise InputError(f"{path}: there is no such file or folder")
         if len(found) > MAX_FILES:
             raise InputError(f"{path}: more than {MAX_FILES} files")
-    return list(found)
+    return found
+
+
+def _unread(report: FileReport, why: object) -> None:
+    report.notes.append(f"cannot be read ({why})")
+    report.at_least = True
 
 
 def _first(data: bytes) -> object:

@@ -182,3 +182,49 @@ def test_damage_raises_nothing(data: st.DataObject, tmp_path_factory: Any) -> No
             break
     logs = read(tmp_path_factory.mktemp("damaged") / "log.jsonl", line)
     assert all((one.counts.prompt.value or 0) >= 0 for one in logs.requests)
+
+
+def test_an_id_that_was_drawn_is_one_response_whenever_its_lines_were_written(
+    tmp_path: Path,
+) -> None:
+    bare = {**answered("messages"), "id": "msg_01XFDUDYJgAACzvnptvVoYEL", "usage": None}
+    whole = {**bare, "usage": USED["messages"]}
+    for number, answer in enumerate([bare, whole, whole]):
+        row = {"timestamp": 1_790_000_000 + number, "request": asked("messages")}
+        (tmp_path / f"{number}.jsonl").write_text(json.dumps({**row, "response": answer}))
+
+    (request,) = read_logs([tmp_path], FORMATS).requests
+
+    assert (request.counts.prompt.value, request.counts.prompt.kind) == (100, "derived")
+
+
+@pytest.mark.parametrize("identity", ["chatcmpl-7", "chatcmpl-000000000000000000001"])
+def test_an_id_that_was_counted_is_another_response_at_another_time(
+    tmp_path: Path, identity: str
+) -> None:
+    rows = [
+        {"timestamp": 1_790_000_000 + at, "request": asked("chat"),
+         "response": {**answered("chat"), "id": identity}}
+        for at in (0, 3_600)
+    ]  # fmt: skip
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    assert len(read_logs([tmp_path], FORMATS).requests) == 2
+
+
+def test_what_a_providers_own_tools_put_into_a_prompt_was_read(tmp_path: Path) -> None:
+    usage = {
+        "promptTokenCount": 1_000, "cachedContentTokenCount": 300, "toolUsePromptTokenCount": 50,
+        "candidatesTokenCount": 400, "thoughtsTokenCount": 100, "totalTokenCount": 1_550,
+    }  # fmt: skip
+    answer = {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "x"}]}}],
+        "usageMetadata": usage, "modelVersion": "gemini-2.5-pro",
+    }  # fmt: skip
+    request = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    (tmp_path / "a.jsonl").write_text(json.dumps({"request": request, "response": answer}))
+
+    (found,) = read_logs([tmp_path], FORMATS).requests
+
+    assert (found.counts.prompt.value, found.counts.output.value) == (1_050, 500)
+    assert not found.unknown_cache

@@ -52,6 +52,7 @@ _STRICT = (
     ("request", "error"),
 )  # fmt: skip
 _OBJECTS = frozenset({"chat.completion", "response", "text_completion"})
+_DRAWN, _MIXED = 20, 12
 _SESSIONS = (
     "session_id", "sessionId", "conversation_id", "conversationId", "thread_id", "threadId",
     "chat_id", "trace_id", "traceId", "run_id", "session", "conversation",
@@ -226,12 +227,20 @@ def _opening(row: Row, asked: Asked) -> str:
 
 
 def _identity(row: Row, answered: Answered, began_s: float | None) -> str:
-    """The response's own id, with when it was: servers of one's own count from one again."""
+    """The response's own id; with when it was where that is short: servers of one's own count from
+    one again, providers give an id once."""
     if answered.id:
+        if _is_given_once(answered.id):
+            return answered.id
         when = answered.created_s if answered.created_s is not None else began_s
         return answered.id if when is None else f"{answered.id}@{when}"
     own = first_text(row.fields, "request_id", "requestId", "id", "custom_id", "uuid")
     return f"{own} {row.mark}"
+
+
+def _is_given_once(identity: str) -> bool:
+    """Whether an id is long enough, and mixed enough, to have been drawn."""
+    return len(identity) >= _DRAWN and len(set(identity)) >= _MIXED
 
 
 def _session(row: Row, asked: Asked, answered: Answered) -> str:

@@ -36,20 +36,28 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Keeping:
-    """Each request once, by its id: whichever file comes first has it, whatever the order given."""
+    """Each request once, by its id: whichever file comes first has it, whatever the order given,
+    unless another tells more of its tokens (a line written before the answer was whole)."""
 
     def __init__(self) -> None:
         self._found: dict[str, RecordedRequest] = {}
 
     def keep(self, request: RecordedRequest, report: FileReport, rule: str) -> None:
-        if request.id in self._found:
+        known = self._found.get(request.id)
+        if known is not None:
             report.duplicate(rule)
-        else:
+        if known is None or _told(request) > _told(known):
             self._found[request.id] = request
 
     @property
     def requests(self) -> list[RecordedRequest]:
         return list(self._found.values())
+
+
+def _told(request: RecordedRequest) -> int:
+    counts = request.counts
+    figures = (counts.prompt, counts.output, counts.cache_read, counts.cache_write)
+    return sum(figure.kind in ("measured", "derived") for figure in figures)
 
 
 def rows(

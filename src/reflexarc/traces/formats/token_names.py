@@ -64,6 +64,7 @@ _REASONING = (
     "completion_token_details.reasoning", "details.reasoning_tokens", "reasoning_output_tokens",
     "output_tokens_details.thinking_tokens", "completion_details.reasoning_tokens", "reasoning",
 )  # fmt: skip
+_TOOLS = "tool_use_prompt_token_count"
 _TOTAL = ("total_tokens", "total_token_count", "total")
 _BESIDE = frozenset(
     {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_write_input_tokens"}
@@ -88,7 +89,7 @@ def tokens_of(
     for a provider's own table, whose names tell."""
     named = _named(table(usage))
     told = Told(
-        prompt=_first(named, _PROMPT),
+        prompt=_prompt(named),
         output=_first(named, _OUTPUT),
         cache_read=_first(named, _READ),
         cache_write=_written(named),
@@ -105,7 +106,7 @@ def tokens_of(
     if told.prompt is not None and cached > told.prompt:
         told, usual = msgspec.structs.replace(told, total=None), "disjoint"
     found = settled(told, usual, reasoning_inside=reasoning_inside)
-    prompt = derived if found.prompt != told.prompt else measured
+    prompt = derived if found.prompt != told.prompt or named.get(_TOOLS) else measured
     output = derived if found.output != told.output else measured
     return Tokens(
         Counts(
@@ -118,6 +119,12 @@ def tokens_of(
         ),
         unknown=found.unknown,
     )
+
+
+def _prompt(named: dict[str, float]) -> float | None:
+    """With what a provider's own tools put into it, which one API counts beside it."""
+    prompt = _first(named, _PROMPT)
+    return prompt if prompt is None else prompt + named.get(_TOOLS, 0.0)
 
 
 def _written(named: dict[str, float]) -> float | None:
