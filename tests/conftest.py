@@ -1,4 +1,5 @@
-"""For all tests: an interrupt interrupts, and what gateways keep stays apart.
+"""For all tests: an interrupt interrupts, what gateways keep stays apart, no example has a deadline
+(a busy machine is no fault of the code).
 
 A shell that starts a job in the background tells it to ignore interrupts, and every process below
 inherits that. Tests of what Ctrl-C does must not depend on how the suite was started.
@@ -8,6 +9,10 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("without deadlines", deadline=None)
+settings.load_profile("without deadlines")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
