@@ -214,3 +214,31 @@ def test_without_a_path_what_agents_keep_on_this_machine_is_read(
     assert code == 0
     assert f"reading pi: {sessions}" in said
     assert json.loads(figures.read_text())["totals"]["prompt"] == 1200
+
+
+def test_what_is_unreadable_in_the_middle_makes_sums_at_least_and_the_exit_status_3(
+    run: Run, tmp_path: Path
+) -> None:
+    def line(number: int) -> str:
+        usage = {"input_tokens": 100, "cache_read_input_tokens": 0, "output_tokens": 20}
+        message = {
+            "id": f"msg_{number}", "model": "claude-opus-4-5", "role": "assistant", "usage": usage,
+            "content": [{"type": "text", "text": "done"}],
+        }  # fmt: skip
+        return json.dumps(
+            {
+                "type": "assistant", "uuid": f"u{number}", "sessionId": "s", "message": message,
+                "timestamp": f"2026-11-30T10:00:0{number}.000Z",
+            }
+        )  # fmt: skip
+
+    path = tmp_path / "s.jsonl"
+    path.write_text("\n".join((line(1), line(2)[:90], line(3))) + "\n")
+    code, told, complaint = run("try", path)
+    assert code == 3
+    assert "something in 1 file was unreadable; exit status 3" in complaint
+    assert "Something in 1 file was unreadable: totals are at least." in " ".join(told.split())
+    path.write_text("\n".join((line(1), line(2), line(3)[:90])))
+    code, told, _ = run("try", path)
+    assert code == 0
+    assert "2 requests: prompt tokens 200" in " ".join(told.split())
