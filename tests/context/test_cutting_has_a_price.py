@@ -16,7 +16,7 @@ RULES = Rules(keep_turns=1)
 
 
 def step(saved: int, again: int) -> Step:
-    return Step((), saved, again)
+    return Step(0, saved, again)
 
 
 def chosen(

@@ -58,7 +58,7 @@ def test_a_result_out_of_date_is_a_reference_that_says_so(name: str) -> None:
     said = result_of(name, after.item(cut.candidate.at))
     text = said["result"] if name == "gemini" else said
     assert "read again further below" in text
-    assert "do not repeat it" in text
+    assert "Do not call again for it" in text
     assert cut.id.startswith(ID_PREFIX)
     assert cut.id in text
     assert made.saved_tokens > 200

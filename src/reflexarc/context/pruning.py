@@ -13,8 +13,8 @@ from itertools import accumulate
 import msgspec
 
 from reflexarc.context.horizon import Horizon
-from reflexarc.context.pruning_found import Found, ImageBudget
-from reflexarc.context.pruning_items import Item, Path, tokens_of
+from reflexarc.context.pruning_found import Candidate, Found, ImageBudget
+from reflexarc.context.pruning_items import Item, Path
 from reflexarc.context.pruning_text import Cut, cut_of
 
 
@@ -50,10 +50,10 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What would go, as one. `saved_tokens` of each later prompt; `again_tokens` are written to the
-    cache once more."""
+    """What would go, as one: the candidates from the one numbered `first` on. `saved_tokens` of
+    each later prompt; `again_tokens` are written to the cache once more."""
 
-    cuts: tuple[Cut, ...]
+    first: int
     saved_tokens: int
     again_tokens: int
 
@@ -107,6 +107,7 @@ class Walk:
         self._horizon = horizon
         self._choose = choose
         self._found = Found(rules.images)
+        self._made: dict[tuple[int, Path], Cut] = {}
         self._tokens: list[int] = []
         self._begins: list[int] = []
         self._in_turn = False
@@ -131,29 +132,30 @@ class Walk:
         before, self._decided = self._decided, len(self._tokens)
         if before == self._decided:
             return
-        steps = self._steps(before)
+        listed, steps = self._steps(before)
         if steps:
             remaining = self._horizon.remaining(self.turns + 1)
             step = self._choose(steps, remaining, cold)
-            for cut in step.cuts if step is not None else ():
+            for cut in listed[step.first :] if step is not None else ():
                 value = cut.candidate.value
                 saving = self._saving(cut)
                 self._tokens[cut.candidate.at] -= saving
                 self.saved_tokens += saving
                 self.cuts[cut.candidate.at, value.path] = cut
+                self._found.went(cut.candidate.at, value.path)
 
-    def _steps(self, cached: int) -> list[Step]:
+    def _steps(self, cached: int) -> tuple[list[Cut], list[Step]]:
         """From each place on, all that may go; `cached` items were in the prompt before this."""
         keep = self._rules.keep_turns
         until = self._begins[-keep] if len(self._begins) >= keep else 0
         listed = [
             cut
             for candidate in self._found.candidates()
-            if candidate.at < until and (candidate.at, candidate.value.path) not in self.cuts
-            if self._saving(cut := cut_of(candidate)) >= self._rules.least_tokens
+            if candidate.at < until
+            if self._saving(cut := self._cut_of(candidate)) >= self._rules.least_tokens
         ]
         if not listed:
-            return []
+            return [], []
         ends = [0, *accumulate(self._tokens)]
         steps: list[Step] = []
         saved = saved_cached = 0
@@ -163,15 +165,23 @@ class Walk:
             saved += saving
             saved_cached += saving if cut.candidate.at < cached else 0
             again = max(0, ends[cached] - ends[cut.candidate.at] - saved_cached)
-            steps.append(Step(tuple(listed[at:]), saved, again))
-        return steps
+            steps.append(Step(at, saved, again))
+        return listed, steps
+
+    def _cut_of(self, candidate: Candidate) -> Cut:
+        """Made once: a candidate is looked at again at every request until it goes."""
+        key = (candidate.at, candidate.value.path)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = cut_of(candidate)
+        return made
 
     def _saving(self, cut: Cut) -> int:
         """Tokens, less what went of it already."""
         at, value = cut.candidate.at, cut.candidate.value
         gone = (
             sum(
-                self._alone(inner)
+                inner.saves_tokens
                 for (where, path), inner in self.cuts.items()
                 if where == at
                 and len(path) > len(value.path)
@@ -180,8 +190,4 @@ class Walk:
             if value.shows
             else 0
         )
-        return self._alone(cut) - gone
-
-    @staticmethod
-    def _alone(cut: Cut) -> int:
-        return cut.candidate.value.tokens - tokens_of(len(cut.text.encode()))
+        return cut.saves_tokens - gone

@@ -52,6 +52,7 @@ class Found:
         self._reads: dict[str, list[_Shown]] = {}
         self._firsts: dict[bytes, tuple[int, Cuttable]] = {}
         self._outputs: dict[tuple[int, Path], Candidate] = {}
+        self._waiting: dict[tuple[int, Path], Candidate] = {}
         self._images: list[tuple[int, Cuttable]] = []
         self._gone: dict[tuple[int, Path], Candidate] = {}
 
@@ -68,14 +69,25 @@ class Found:
             self._count_images()
 
     def candidates(self) -> list[Candidate]:
-        """In the order of the conversation; an image inside an output that may go is not named."""
-        whole = {(at, path) for at, path in self._outputs}
-        images = [
+        """In the order of the conversation, but for those that went. An image inside an output
+        that may go, or did, is not named."""
+        found = [
             one
-            for one in self._gone.values()
-            if not any((one.at, one.value.path[:end]) in whole for end in range(1, 6))
+            for one in self._waiting.values()
+            if one.why != "image"
+            or not any((one.at, one.value.path[:end]) in self._outputs for end in range(1, 6))
         ]
-        return sorted([*self._outputs.values(), *images], key=lambda one: (one.at, _order(one)))
+        return sorted(found, key=lambda one: (one.at, _order(one)))
+
+    def went(self, at: int, path: Path) -> None:
+        """It is cut: no candidate any more."""
+        self._waiting.pop((at, path), None)
+
+    def _may_go(self, candidate: Candidate) -> None:
+        key = (candidate.at, candidate.value.path)
+        known = self._gone if candidate.why == "image" else self._outputs
+        if key not in known:
+            known[key] = self._waiting[key] = candidate
 
     def _output(self, at: int, value: Cuttable) -> None:
         call = self._call_of(value)
@@ -86,7 +98,7 @@ class Found:
             self._supersede(touch, call, value)
         first = self._firsts.get(value.digest)
         if first is not None and not value.shows and (first[0], first[1].path) not in self._outputs:
-            self._outputs[at, value.path] = Candidate(at, value, "repeated", first[1].call_id)
+            self._may_go(Candidate(at, value, "repeated", first[1].call_id))
         else:
             self._firsts[value.digest] = (at, value)
         for touch in touches:
@@ -108,9 +120,7 @@ class Found:
         self._reads[touch.path] = left
 
     def _out_of_date(self, one: _Shown, why: Why, by: CallSaid) -> None:
-        key = (one.at, one.value.path)
-        if key not in self._outputs:
-            self._outputs[key] = Candidate(one.at, one.value, why, by.id)
+        self._may_go(Candidate(one.at, one.value, why, by.id))
 
     def _call_of(self, value: Cuttable) -> CallSaid | None:
         if value.call_id:
@@ -129,7 +139,7 @@ class Found:
             size += image.size
             fits = fits and tokens <= self._budget.tokens and size <= self._budget.bytes
             if not fits:
-                self._gone.setdefault((at, image.path), Candidate(at, image, "image"))
+                self._may_go(Candidate(at, image, "image"))
 
 
 def _order(one: Candidate) -> list[str]:

@@ -6,17 +6,19 @@ from typing import Any, cast
 import msgspec
 
 from reflexarc.context.pruning_found import Candidate, Why
+from reflexarc.context.pruning_items import tokens_of
 from reflexarc.wire.json import decode_strict, encode_json
 
 ID_PREFIX = "cut_"
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """`candidate` goes from here on, and `text` stands there."""
+    """`candidate` goes from here on, and `text` stands there; that saves so many tokens."""
 
     candidate: Candidate
     id: str
     text: str
+    saves_tokens: int
 
 
 class Removed(msgspec.Struct, frozen=True):
@@ -29,7 +31,7 @@ class Removed(msgspec.Struct, frozen=True):
 _SAYS: dict[Why, str] = {
     "read_again": "an earlier state of this file; it was read again further below{by}",
     "written_since": "the file as it was before it was changed further below{by}",
-    "repeated": "the same, to the letter, as an earlier result{by}, which still stands above",
+    "repeated": "the same, to the letter, as an earlier result above{by}",
     "image": "an earlier image; newer ones follow below",
 }
 
@@ -42,12 +44,12 @@ def cut_of(candidate: Candidate) -> Cut:
     what = "image" if candidate.why == "image" else "result"
     text = (
         f"[{what} left out to save space, about {value.tokens} tokens: "
-        f"{_SAYS[candidate.why].format(by=by)}. The call succeeded; do not repeat it for this. "
+        f"{_SAYS[candidate.why].format(by=by)}. Do not call again for it. "
         f"Kept as {identity}.]"
     )
     if candidate.why == "image":
-        text = text.replace(" The call succeeded; do not repeat it for this.", "")
-    return Cut(candidate, identity, text)
+        text = text.replace(" Do not call again for it.", "")
+    return Cut(candidate, identity, text, value.tokens - tokens_of(len(text.encode())))
 
 
 def rewritten(dialect: str, raw: bytes, cuts: list[Cut]) -> tuple[bytes, list[Removed]]:
