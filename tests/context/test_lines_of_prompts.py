@@ -194,10 +194,74 @@ def test_what_is_remembered_is_bounded() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 6)), max_size=12))
 def test_bytes_held_are_counted_and_bounded(requests: list[tuple[str, int]]) -> None:
-    memory = Memory(max_bytes=4_000)
+    memory = Memory(max_bytes=20_000)
     for name, turns in requests:
         memory.take(agent(name, turns), name)
-        assert 0 <= memory.lines.held_bytes <= 4_000
+        assert 0 <= memory.lines.held_bytes <= 20_000
+
+
+def test_messages_of_a_byte_are_counted_by_what_they_take() -> None:
+    memory = Memory("chat")
+    memory.take({"messages": [1] * 1_000})
+    assert memory.lines.held_bytes > 1_000 * 500
+
+
+def test_tools_are_counted_once_for_all_that_share_them() -> None:
+    tools = [tool(f"t{at}", a={"description": "x" * 1_000}) for at in range(20)]
+    memory = Memory()
+    memory.take(request(0, tools=tools), "a")
+    alone = memory.lines.held_bytes
+    assert alone > 20_000
+    memory.take(request(0, tools=tools), "b")
+    assert memory.lines.held_bytes - alone < 2_000
+    memory = Memory(max_bytes=alone + 2_000)
+    for name in "ab":
+        memory.take(request(0, tools=tools, system=f"I am {name}."), name)
+        assert memory.lines.held_bytes <= alone + 2_000
+    assert len(memory.lines) == 1
+
+
+@pytest.mark.parametrize("size", [1_000, 300_000])
+def test_a_long_message_is_found_changed_grown_and_marked_as_a_short_one_is(size: int) -> None:
+    """A long one is compared by its bytes: the event loop waits for it."""
+    text = "word " * (size // 5)
+
+    def asked(first: Any, turns: int) -> Body:
+        body = request(turns)
+        body["messages"][0]["content"] = [{"type": "text", "text": text}, first]
+        return body
+
+    mark = {"cache_control": {"type": "ephemeral"}}
+    block = {"type": "text", "text": "and then?"}
+    memory = Memory()
+    memory.take(asked({**block, **mark}, 0))
+    assert memory.take(asked(block, 1)).how == "kept"
+    changed = memory.take(asked({"type": "text", "text": "and now?"}, 2))
+    assert changed.how == "break"
+    assert changed.break_ is not None
+    assert changed.break_.cause == "history_edited"
+    assert changed.break_.message == 0
+    assert changed.break_.lost_bytes < changed.before_bytes - size
+    # The mark moved, and the tools changed: told by the tools, not by the mark.
+    memory = Memory()
+    memory.take(asked({**block, **mark}, 1))
+    found = memory.take({**asked(block, 2), "tools": [tool("other")]})
+    assert found.break_ is not None
+    assert found.break_.cause == "tools_removed"
+
+
+@pytest.mark.parametrize("size", [1_000, 300_000])
+def test_a_last_message_that_grew_is_kept_however_long(size: int) -> None:
+    def asked(*texts: str) -> Body:
+        body = request(2)
+        body["messages"] += [{"role": "user", "content": text} for text in texts]
+        return body
+
+    text = "word " * (size // 5)
+    memory = Memory()
+    memory.take(asked(text))
+    assert memory.take(asked(text + " and more", "go on")).how == "kept"
+    assert memory.take(asked(text + " and less", "go on")).how == "break"
 
 
 def test_messages_of_any_form_are_taken() -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reflexarc.context.breaks import Break, compare
+from reflexarc.context.pictures import FLAT_BYTES, weight
 from reflexarc.steps.prompt import Piece, Prompt
 from tests.context.prompts import Body, png, prompt, request, tool, turn
 
@@ -302,6 +304,22 @@ def test_a_picture_weighs_no_more_than_its_share() -> None:
     found = compare(prompt(with_picture(big)), prompt(with_picture(png(300, 200, 1), 3)))
     assert found is not None
     assert found.before_bytes < len(big) / 4
+
+
+_run = st.sampled_from(["x" * 2_999, "x" * 3_000, "Ab+/_-=" * 500, "word", " ", '"', "é"])
+
+
+@given(st.lists(_run, max_size=9))
+def test_what_is_no_word_but_a_picture_weighs_flat(parts: list[str]) -> None:
+    raw = "".join(parts).encode()
+    runs = re.findall(rb"[A-Za-z0-9+/_=-]{3000,}", raw)
+    assert weight(raw) == len(raw) - sum(map(len, runs)) + FLAT_BYTES * len(runs)
+
+
+def test_words_without_end_are_weighed_at_once() -> None:
+    """Of time that grows with the length of a word, this would take an hour."""
+    raw = (b"x" * 2_999 + b" ") * 300_000
+    assert weight(raw[:30_000_000]) == 30_000_000
 
 
 def chat(system: str, *messages: Body) -> Body:

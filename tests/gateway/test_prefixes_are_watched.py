@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from reflexarc.gateway.config import Price, Route
+from reflexarc.gateway.config import Price, Repair, Route
+from reflexarc.gateway.config_prune import PruneConfig
 from reflexarc.sim.faulty import FaultyUpstream
 from tests.context.prompts import Body, request, turn
 
@@ -157,3 +158,28 @@ async def test_every_dialect_is_watched(start: Starter, faulty: FaultyUpstream, 
         found.append(told(answer.header("x-reflexarc-prefix")))
     assert [one["how"] for one in found] == ["new", "kept", "break"]
     assert found[2]["cause"] == "clock"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"repair": Repair("stable", "move")}, {"prune": PruneConfig()}]
+)
+async def test_a_name_that_is_none_is_for_the_upstream_to_judge(
+    start: Starter, faulty: FaultyUpstream, options: dict[str, Any]
+) -> None:
+    running = await start(upstream=faulty.url, mode="off", **options)
+    for name in (b'{"a":1,"a":2}', b"[1e999]", b"null", b"5"):
+        body = b'{"messages":[{"role":"user","content":"a"}],"prompt_cache_key":%s}' % name
+        answer = await running.post("/v1/chat/completions", body)
+        assert answer.header("request-id") == "req_faulty"  # the upstream's own words
+        assert faulty.received[-1].body == body
+
+
+async def test_null_names_nothing_that_is_elsewhere(start: Starter, faulty: FaultyUpstream) -> None:
+    running = await start(upstream=faulty.url, dialect="responses", mode="off")
+    items = [{"role": "user", "content": "Find the fault."}]
+    body = {"model": "m", "input": items, "previous_response_id": None, "conversation": None}
+    for how in ("new", "kept"):
+        answer = await ask(running, body, path="/v1/responses")
+        assert told(answer.header("x-reflexarc-prefix"))["how"] == how
+    answer = await ask(running, {**body, "conversation": "c"}, path="/v1/responses")
+    assert answer.header("x-reflexarc-prefix") is None

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reflexarc.wire.marks import unmarked
 
@@ -44,3 +46,25 @@ def test_a_mark_beside_arguments_of_that_name_goes_and_they_stay() -> None:
     block = {"type": "tool_use", "input": {"a": 1, "cache_control": {"b": 2}}}
     marked = {"content": [{**block, "cache_control": _MARK}]}
     assert json.loads(unmarked(json.dumps(marked).encode())) == {"content": [block]}
+
+
+_spaces = st.text(" \t\r\n", max_size=3)
+
+
+@given(_spaces, _spaces, _spaces, _spaces, st.sampled_from(["null", "{}", '{"type":"ephemeral"}']))
+def test_a_mark_goes_with_one_comma_and_the_space_around_it(
+    one: str, two: str, three: str, four: str, value: str
+) -> None:
+    mark = f'"cache_control"{three}:{four}{value}'
+    last = f'{{"role":"user","content":"a  "{one},{two}{mark}{two}}}'.encode()
+    assert unmarked(last) == f'{{"role":"user","content":"a  "{two}}}'.encode()
+    first = f'{{{one}{mark}{two},{three}"role":"user"}}'.encode()
+    assert unmarked(first) == f'{{{one}"role":"user"}}'.encode()
+
+
+def test_white_space_without_end_holds_nobody_up() -> None:
+    """Of time that grows with its square, four megabytes would take a day."""
+    text = "a" + " " * 4_000_000 + "b"
+    message = {"role": "user", "content": [{"type": "text", "text": text, "cache_control": None}]}
+    plain = {"role": "user", "content": [{"type": "text", "text": text}]}
+    assert unmarked(json.dumps(message).encode()) == json.dumps(plain).encode()

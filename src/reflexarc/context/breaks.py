@@ -11,6 +11,9 @@ from reflexarc.context.weighing import EXCERPT_CHARS, Broken, Known, again_of, w
 from reflexarc.context.weighing import Break as Break
 from reflexarc.steps.prompt import Piece, Prompt
 
+_CLOSING = b'"]} \t\r\n'
+"""With which JSON that is not read may end where it grew."""
+
 
 def compare(before: Prompt, after: Prompt, known: Known | None = None) -> Break | None:
     """None where `before` is how `after` begins, marks for caches aside: with messages added, with
@@ -173,8 +176,8 @@ def _rewritten(old: Laid, new: Laid, known: Known) -> Break | None:
 
 
 def _grew(was: Piece, now: Piece) -> bool:
-    if was.plain and now.plain:
-        return now.raw.startswith(was.raw)
+    if was.plain or now.plain:
+        return now.raw.startswith(was.raw.rstrip(_CLOSING))
     return grew(value_of(was), value_of(now))
 
 

@@ -74,6 +74,8 @@ def change(was: Piece, now: Piece) -> Change | None:
     first = difference(old, new)
     if first is None:
         return None
+    if isinstance(old, str) and isinstance(new, str):
+        return Change(_volatile(first), first)  # two texts have no other forms
     if _holds_other_pictures(old, new):
         return Change(_of_pictures(old, new), first)
     return Change(_encoding(old, new) or _volatile(first), first)

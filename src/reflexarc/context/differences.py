@@ -40,7 +40,7 @@ def same_bytes(was: str, now: str) -> int:
     low, high = 0, min(len(was), len(now))
     while low < high:  # the longest common beginning
         middle = (low + high + 1) // 2
-        if was[:middle] == now[:middle]:
+        if was[low:middle] == now[low:middle]:
             low = middle
         else:
             high = middle - 1

@@ -35,12 +35,13 @@ _SAME_AGENT = frozenset(
 
 class Head(msgspec.Struct, frozen=True, eq=False):
     """Tools, system prompt and settings. `digest`: marks for caches aside. `size` in bytes,
-    settings apart. `hour`: a mark asks for an hour."""
+    settings apart. `hour`: a mark asks for an hour. `held_bytes`: what it takes in memory."""
 
     digest: bytes
     pieces: tuple[Piece, ...]
     size: int
     hour: bool
+    held_bytes: int = 0
 
 
 class Line(msgspec.Struct, eq=False):

@@ -22,9 +22,16 @@ MAX_SESSIONS = 4_096
 MAX_LINES = 64
 """Of one session."""
 MAX_BYTES = 64 * 1024 * 1024
-"""Of the messages of all prompts remembered. Past a bound the longest unused goes first."""
+"""Of all prompts remembered. Past a bound the longest unused goes first."""
 HOUR_S = 3_600.0
+PIECE_BYTES = 512
+"""What a message or a tool holds beside its text, roughly."""
+MAX_READ_BYTES = 256 * 1024
+MAX_READ_PROMPT_BYTES = 4 * 1024 * 1024
+"""Of a message and of a prompt, pictures flat. What is longer, or stands behind that, is compared
+by its bytes: the event loop waits for it."""
 _MAX_HEADS = 512
+_MAX_HEAD_BYTES = 16 * 1024 * 1024
 _hour = re.compile(rb'"ttl"\s*:\s*"1h"')
 # Marks stand on the last messages.
 _MARKED_LAST = 4
@@ -44,6 +51,8 @@ class Lines:
         self._max_bytes = max_bytes
         self._sessions: OrderedDict[Hashable, list[Line]] = OrderedDict()
         self._heads: OrderedDict[bytes, Head] = OrderedDict()
+        self._heads_bytes = 0
+        self._lines_of: dict[Head, int] = {}
         self._known = Known()
         self.held_bytes = 0
 
@@ -65,6 +74,7 @@ class Lines:
             self._extend(line, dialect, grown)
         else:
             new = Line(head, [], [], [])
+            self._hold(head)
             self._extend(new, dialect, grown)
             found = broken(lines, new, self._known)
             if found.before is not None and found.how in ("kept", "break"):
@@ -89,30 +99,49 @@ class Lines:
             self._heads.move_to_end(digest)
             return known
         plain = b"\0".join(b"%s %s" % (one.path.encode(), unmarked(one.raw)) for one in pieces)
-        size = sum(self._known.weight(one) for one in pieces if one.kind != "settings")
-        head = Head(raw_digest(plain), pieces, size, _hour.search(raws) is not None)
+        sizes = [self._known.weight(one) for one in pieces]
+        size = sum(size for one, size in zip(pieces, sizes, strict=True) if one.kind != "settings")
+        pieces = tuple(
+            _unread(one) if size > MAX_READ_BYTES else one
+            for one, size in zip(pieces, sizes, strict=True)
+        )
+        held = len(raws) + PIECE_BYTES * len(pieces)
+        head = Head(raw_digest(plain), pieces, size, _hour.search(raws) is not None, held)
         self._heads[digest] = head
-        if len(self._heads) > _MAX_HEADS:
-            self._heads.popitem(last=False)
+        self._heads_bytes += held
+        while len(self._heads) > _MAX_HEADS or self._heads_bytes > _MAX_HEAD_BYTES:
+            self._heads_bytes -= self._heads.popitem(last=False)[1].held_bytes
         return head
 
     def _extend(self, line: Line, dialect: str, grown: Grown) -> None:
         """By the messages that it does not have yet."""
         start = len(line.pieces)
         items = [grown.item(at) for at in range(start, len(grown))]
-        new = message_pieces(dialect, items, start)
-        line.pieces.extend(new)
-        line.digests.extend(raw_digest(unmarked(item)) for item in items)
-        line.chain = grown.chain
-        line.size += sum(self._known.weight(piece) for piece in new)
         line.size += line.head.size if not start else 0
-        added = sum(map(len, items))
+        for piece in message_pieces(dialect, items, start):
+            size = self._known.weight(piece)
+            line.size += size
+            line.digests.append(raw_digest(unmarked(piece.raw)))
+            is_long = size > MAX_READ_BYTES or line.size > MAX_READ_PROMPT_BYTES
+            line.pieces.append(_unread(piece) if is_long else piece)
+        line.chain = grown.chain
+        added = sum(map(len, items)) + PIECE_BYTES * len(items)
         line.held_bytes += added
         self.held_bytes += added
 
     def _drop(self, lines: list[Line], line: Line) -> None:
         lines.remove(line)
         self.held_bytes -= line.held_bytes
+        self._lines_of[line.head] -= 1
+        if not self._lines_of[line.head]:
+            del self._lines_of[line.head]
+            self.held_bytes -= line.head.held_bytes
+
+    def _hold(self, head: Head) -> None:
+        """Lines share it."""
+        if head not in self._lines_of:
+            self.held_bytes += head.held_bytes
+        self._lines_of[head] = self._lines_of.get(head, 0) + 1
 
     def _bound(self, lines: list[Line]) -> None:
         while len(lines) > self._max_lines:
@@ -126,6 +155,11 @@ class Lines:
             for line in list(held):
                 self._drop(held, line)
             del self._sessions[oldest]
+
+
+def _unread(piece: Piece) -> Piece:
+    """It is compared by its bytes, marks aside."""
+    return msgspec.structs.replace(piece, raw=unmarked(piece.raw), plain=True)
 
 
 def _has_hour(grown: Grown) -> bool:

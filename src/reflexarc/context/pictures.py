@@ -18,17 +18,27 @@ _HOLDERS = frozenset(
     {"bytes", "data", "file_data", "fileUri", "file_uri", "image_url", "uri", "url"}
 )
 _IN_PLACE = "(a picture)"
-_long_base64 = re.compile(rb"[A-Za-z0-9+/_=-]{3000,}")
-_MIN_SCANNED = 3_000
+_LEAST_RUN = 3_000
+"""Bytes of base64 in a row that are a picture's: no word is so long."""
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-"
+_FLAT = bytes(ord("a") if byte in _BASE64 else ord(" ") for byte in range(256))
+_A_RUN = b"a" * _LEAST_RUN
 _HEAD_CHARS = 64 * 1024
 
 
 def weight(raw: bytes) -> int:
     """The bytes of a piece, a picture's or a document's own counted flat."""
-    if len(raw) < _MIN_SCANNED:
+    if len(raw) < _LEAST_RUN:
         return len(raw)
-    held = [len(match.group()) for match in _long_base64.finditer(raw)]
-    return len(raw) - sum(held) + FLAT_BYTES * len(held)
+    # An expression would try each of a text's letters anew: twenty times as slow.
+    flat, size = raw.translate(_FLAT), len(raw)
+    at = flat.find(_A_RUN)
+    while at >= 0:
+        end = flat.find(b" ", at)
+        end = len(raw) if end < 0 else end
+        size += FLAT_BYTES - (end - at)
+        at = flat.find(_A_RUN, end)
+    return size
 
 
 def without_pictures(value: Any) -> tuple[Any, list[str]]:

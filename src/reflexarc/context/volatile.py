@@ -99,7 +99,7 @@ def _around_change(was: str, now: str) -> tuple[str, str]:
     low, high = 0, min(len(was), len(now))
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if was[:middle] == now[:middle] else (low, middle - 1)
+        low, high = (middle, high) if was[low:middle] == now[low:middle] else (low, middle - 1)
     line = was.rfind("\n", 0, low) + 1
     start = max(line, low - _MOST_CHARS // 4)
     return was[start : start + _MOST_CHARS], now[start : start + _MOST_CHARS]

@@ -13,7 +13,7 @@ from reflexarc.gateway.doors import Door
 from reflexarc.gateway.pool import Pool
 from reflexarc.gateway.prefixes import beginning_of
 from reflexarc.gateway.told import Told
-from reflexarc.steps.errors import RequestError
+from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.upstream.affinity import Prefix
 from reflexarc.upstream.deployments import Deployment
 from reflexarc.wire.dialects import dialect
@@ -128,12 +128,15 @@ def _service_tier(members: Mapping[str, msgspec.Raw]) -> str:
 
 
 def named_session(headers: Headers, members: Mapping[str, msgspec.Raw]) -> str:
-    """What a client names its conversation; nothing where it does not."""
+    """What a client names its conversation; nothing where it does not, or by no name."""
     for name in _SESSION_HEADERS:
         given = header(headers, name)
         if given and len(given) <= _MAX_NAME_BYTES:
             return given.decode("latin-1")
-    named = _value(members, "prompt_cache_key")
+    try:
+        named = _value(members, "prompt_cache_key")
+    except MalformedError:  # who is asked judges
+        return ""
     return named[:_MAX_NAME_BYTES] if isinstance(named, str) else ""
 
 

@@ -19,14 +19,13 @@ from reflexarc.steps.errors import MalformedError
 from reflexarc.upstream.fleet import Watched
 from reflexarc.wire.dialects import dialect
 from reflexarc.wire.growing import Grown, take_apart
+from reflexarc.wire.members import ELSEWHERE, gives_any
 from reflexarc.wire.price import Price
 
 HEADER = b"x-reflexarc-prefix"
 _DAY_S = 24 * 3600.0
 _KEPT_WHILE_ROOM = frozenset({EMBEDDED, "vllm", "sglang", "llamacpp"})
 """Kinds whose caches forget by room, not by time."""
-_ELSEWHERE = ("previous_response_id", "conversation")
-"""Members that name a part of the prompt which is not in the request."""
 
 
 class PrefixWatch:
@@ -54,7 +53,7 @@ class PrefixWatch:
             grown = _grown(door, exchange)
         except MalformedError:
             return  # only some readers take it: who is asked judges
-        if grown is None or any(grown.members.get(name) is not None for name in _ELSEWHERE):
+        if grown is None or gives_any(grown.members, ELSEWHERE):
             return
         members, now_s = grown.members, self._clock_s()
         session = told.session or named_session(headers, members)

@@ -21,7 +21,7 @@ from reflexarc.steps.forms import parsed
 from reflexarc.wire.dialects import dialect
 from reflexarc.wire.growing import Grown, take_apart
 from reflexarc.wire.json import encode_json
-from reflexarc.wire.members import with_member
+from reflexarc.wire.members import ELSEWHERE, gives_any, with_member
 
 Finish = Callable[[bytes, str], bytes]
 MAX_SESSIONS = 4_096
@@ -31,7 +31,6 @@ _SYSTEM = {
     "gemini": ("systemInstruction", "system_instruction"),
 }
 _SYSTEM_ROLES = frozenset({"system", "developer"})
-_ELSEWHERE = ("previous_response_id", "conversation")
 _KEYED = frozenset({"chat", "responses"})
 
 
@@ -82,7 +81,7 @@ class PromptRepair:
             grown = take_apart(body, dialect(client).conversation)
         except MalformedError:
             return None  # who is asked judges
-        if any(grown.members.get(name) is not None for name in _ELSEWHERE):
+        if gives_any(grown.members, ELSEWHERE):
             return None
         session = named or named_session(headers, grown.members) or _opening(client, grown)
         held = self._held(tenant, route.path, session)

@@ -22,6 +22,7 @@ from reflexarc.gateway.told import Told
 from reflexarc.steps.errors import MalformedError
 from reflexarc.store.kept import PURGED
 from reflexarc.wire.growing import Grown
+from reflexarc.wire.members import ELSEWHERE, gives_any
 from reflexarc.wire.price import Price
 
 HEADER = b"x-reflexarc-pruned"
@@ -32,8 +33,8 @@ _USUAL = (0.1, 1.25)
 """Reading from and writing to a cache, in prices of input: as most charge it."""
 _OWN_MACHINE = (0.0, 1.0)
 """What costs no money costs time: a token that is cached is not read again."""
-_ELSEWHERE = ("previous_response_id", "conversation", "cachedContent", "context_management")
-"""Members that name a part of the prompt which is not in the request, or change it elsewhere."""
+_NOT_HERE = (*ELSEWHERE, "cachedContent", "cached_content", "context_management")
+"""Where a part of the prompt is not in the request, or is changed elsewhere."""
 
 
 class PruneDesk:
@@ -73,7 +74,7 @@ class PruneDesk:
         if kept is None or grown is None or told.off:
             return None
         pruner = kept.pruner
-        if any(grown.members.get(name) is not None for name in _ELSEWHERE):
+        if gives_any(grown.members, _NOT_HERE):
             return None
         session = told.session or named_session(headers, grown.members)
         ttl_s = _lasts_s(door.route, grown)

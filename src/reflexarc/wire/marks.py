@@ -10,8 +10,9 @@ import msgspec
 
 MARK = "cache_control"
 _KEY = b'"cache_control"'
-_VALUE = rb'"cache_control"[ \t\r\n]*:[ \t\r\n]*(?:null|\{[^{}]*\})'
-_among = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*" + _VALUE + rb"|" + _VALUE + rb"[ \t\r\n]*,[ \t\r\n]*")
+_SPACE = b" \t\r\n"
+_mark = re.compile(rb'"cache_control"[ \t\r\n]*:[ \t\r\n]*(?:null|\{[^{}]*\})')
+_comma = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
 
 
 def unmarked(raw: bytes) -> bytes:
@@ -24,12 +25,30 @@ def unmarked(raw: bytes) -> bytes:
         plain = without_marks(value)
         if plain == value:
             return raw
-        cut = _among.sub(b"", raw)
+        cut = _without(raw)
         if msgspec.json.decode(cut) == plain:
             return cut
         return msgspec.json.encode(plain)
     except (msgspec.DecodeError, RecursionError):
         return raw
+
+
+def _without(raw: bytes) -> bytes:
+    """Without what is written as a mark, each with one comma. From the key on: an expression that
+    begins with white space goes through every stretch of it once for each of its bytes."""
+    parts: list[bytes] = []
+    end = 0
+    for found in _mark.finditer(raw):
+        before = raw[end : found.start()]
+        bare = before.rstrip(_SPACE)
+        if bare.endswith(b","):
+            parts.append(bare[:-1].rstrip(_SPACE))
+            end = found.end()
+        elif after := _comma.match(raw, found.end()):
+            parts.append(before)
+            end = after.end()
+    parts.append(raw[end:])
+    return b"".join(parts)
 
 
 def without_marks(message: Any) -> Any:

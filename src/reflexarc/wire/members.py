@@ -4,14 +4,21 @@ What reads a prompt's cache, a signature or a log by bytes then sees the same re
 values that are meant to change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from reflexarc.steps.errors import MalformedError
 from reflexarc.wire.json import split_object
 
+ELSEWHERE = ("previous_response_id", "conversation")
+"""Members that name a part of the prompt which is not in the request."""
 _SPACE = b" \t\r\n"
+
+
+def gives_any(fields: Mapping[str, msgspec.Raw], names: Iterable[str]) -> bool:
+    """Whether one of these members says something: null is what a client writes that has none."""
+    return any(name in fields and bytes(fields[name]) != b"null" for name in names)
 
 
 def with_member(
