@@ -3,13 +3,14 @@
 import itertools
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reflexarc.context import prefixes
 from reflexarc.context.prefixes import (
     TEXT_BLOCK_BYTES,
     Beginnings,
-    block_lengths,
     comparable,
     length_of,
     shared,
@@ -92,9 +93,37 @@ def test_of_all_earlier_texts_the_longest_beginning_is_found_within_a_block(
 @given(_words)
 def test_the_ends_of_blocks_are_as_many_as_their_keys(words: list[str]) -> None:
     prompt = text(*words)
-    ends = block_lengths(prompt)
-    assert len(ends) == len(Beginnings().keys(prompt))
+    held = Beginnings()
+    ends = held.lengths(prompt)
+    assert len(ends) == len(held.keys(prompt))
     assert (ends[-1] if len(ends) else 0) == length_of(prompt)
+
+
+@given(st.lists(_words, min_size=1, max_size=8))
+def test_what_was_walked_before_changes_no_key_and_no_length(prompts: list[list[str]]) -> None:
+    held = Beginnings()
+    for words in (some for whole in prompts for some in (whole[:-1], whole, whole)):
+        prompt, fresh = text(*words), Beginnings()
+        assert held.keys(prompt).tolist() == fresh.keys(prompt).tolist()
+        assert held.lengths(prompt).tolist() == fresh.lengths(prompt).tolist()
+
+
+def test_a_conversation_that_goes_on_is_not_walked_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    walked: list[int] = []
+    ends_in = prefixes._ends_in  # pyright: ignore[reportPrivateUsage]: what is counted here
+
+    def counting(size: int) -> list[int]:
+        walked.append(size)
+        return ends_in(size)
+
+    monkeypatch.setattr(prefixes, "_ends_in", counting)
+    held, pieces = Beginnings(), text(*(f"{number} " * 9 for number in range(100))).pieces
+    for turn in range(1, 101):
+        held.keys(Prompt(pieces[:turn]))
+        held.lengths(Prompt(pieces[:turn]))
+    assert len(walked) <= 2 * len(pieces)
 
 
 def test_what_was_used_longest_ago_is_forgotten_first() -> None:

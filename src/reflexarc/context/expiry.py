@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from reflexarc.context.prefixes import Beginnings, block_lengths
+from reflexarc.context.prefixes import Beginnings
 from reflexarc.context.reuse import Sent, share_of
 
 
@@ -61,7 +61,7 @@ def misses(sent: Sequence[Sent], ttls_s: Sequence[float]) -> list[Missed]:
         if one.at_s is None:
             continue
         keys = held.keys(one.prompt)
-        ends = block_lengths(one.prompt)
+        ends = held.lengths(one.prompt)
         lacking: list[float] = []
         for since_s in (float("-inf"), *(one.at_s - ttl_s for ttl_s in ttls_s)):
             blocks = held.alive(keys, times, since_s)

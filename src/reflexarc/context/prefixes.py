@@ -24,6 +24,8 @@ FIRST_BLOCK_BYTES = 256
 MAX_BLOCKS = 1_500_000
 """So many beginnings are known at a time, about 200 MB; those used longest ago are forgotten."""
 _MAX_TEXTS = 50_000
+_WALKS = 16
+"""So many conversations that take turns are each gone on with, not walked from their beginning."""
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -42,7 +44,7 @@ def length_of(prompt: Prompt | Blocks) -> int:
     """Bytes of a text, tokens of blocks."""
     if isinstance(prompt, Blocks):
         return len(prompt.ids) * prompt.block_tokens
-    return sum([len(piece.raw) for piece in _read(prompt)])
+    return prompt.size_bytes
 
 
 def comparable(one: Prompt | Blocks, other: Prompt | Blocks) -> bool:
@@ -79,6 +81,17 @@ def same_end(before: Prompt, after: Prompt) -> int:
     return _same_bytes(one[0].raw[begins:][::-1], other[0].raw[begins:][::-1])
 
 
+class _Walk(msgspec.Struct, frozen=True):
+    """What was worked out of a text: the key of each of its blocks, and where each ends."""
+
+    pieces: tuple[Piece, ...]
+    keys: Keys
+    ends: NDArray[np.int64]
+
+
+_NO_WALK = _Walk((), np.empty(0, np.uint64), np.empty(0, np.int64))
+
+
 class Beginnings:
     """All beginnings of the prompts that were added, each with the latest prompt that has it.
 
@@ -91,25 +104,50 @@ class Beginnings:
         self._latest: dict[int, int] = {}
         self._ends: set[int] = set()
         self._texts: dict[tuple[int, bytes], Keys] = {}
+        self._walks: list[_Walk] = []
         self._prompts: list[Prompt | Blocks] = []
         self._spaces: dict[tuple[Any, ...], int] = {}
 
     def keys(self, prompt: Prompt | Blocks) -> Keys:
         """To be handed to the other methods, so that they are worked out once."""
-        seed = xxhash.xxh3_64_intdigest(repr(_space(prompt)).encode())
         if isinstance(prompt, Blocks):
-            return _of_ids(_ids(prompt), seed)
-        found: list[Keys] = []
-        for piece in _read(prompt):
+            return _of_ids(_ids(prompt), _seed(prompt))
+        return self._walked(prompt).keys
+
+    def lengths(self, prompt: Prompt | Blocks) -> NDArray[np.int64]:
+        """The length, as `length_of`, up to the end of each block that `keys` numbers."""
+        if isinstance(prompt, Blocks):
+            return np.arange(1, len(prompt.ids) + 1, dtype=np.int64) * prompt.block_tokens
+        return self._walked(prompt).ends
+
+    def _walked(self, prompt: Prompt) -> _Walk:
+        """Goes on from the last text that this one begins with: of a conversation, the turn
+        before."""
+        pieces = prompt.pieces
+        if not pieces:
+            return _NO_WALK
+        begun = next((walk for walk in self._walks if _begins_with(pieces, walk.pieces)), _NO_WALK)
+        if begun is not _NO_WALK and len(begun.pieces) == len(pieces):
+            return begun
+        seed = int(begun.keys[-1]) if len(begun.keys) else _seed(prompt)
+        start = int(begun.ends[-1]) if len(begun.ends) else 0
+        keys, ends = [begun.keys], [begun.ends]
+        for piece in pieces[len(begun.pieces) :]:
+            if piece.kind == "settings" or not piece.raw:
+                continue
             made = self._texts.get((seed, piece.raw))
             if made is None:
                 if len(self._texts) >= _MAX_TEXTS:
                     self._texts.clear()
                 made = self._texts[seed, piece.raw] = _of_bytes(piece.raw, seed)
-            if len(made):
-                found.append(made)
-                seed = int(made[-1])
-        return np.concatenate(found) if found else np.empty(0, np.uint64)
+            keys.append(made)
+            ends.append(np.array(_ends_in(len(piece.raw)), np.int64) + start)
+            seed = int(made[-1])
+            start += len(piece.raw)
+        walk = _Walk(pieces, np.concatenate(keys), np.concatenate(ends))
+        kept = [one for one in self._walks if one is not begun]
+        self._walks = [walk, *kept[: _WALKS - 1]]
+        return walk
 
     def any_like(self, prompt: Prompt | Blocks) -> int | None:
         """The latest prompt that this one could share something with."""
@@ -167,17 +205,14 @@ class Beginnings:
         return low
 
 
-def block_lengths(prompt: Prompt | Blocks) -> NDArray[np.int64]:
-    """The length, as `length_of`, up to the end of each block that `Beginnings.keys` numbers."""
-    if isinstance(prompt, Blocks):
-        return np.arange(1, len(prompt.ids) + 1, dtype=np.int64) * prompt.block_tokens
-    ends: list[int] = []
-    start = 0
-    for piece in _read(prompt):
-        size = len(piece.raw)
-        ends += [start + end for end in _ends_in(size)]
-        start += size
-    return np.array(ends, np.int64)
+def _begins_with(pieces: tuple[Piece, ...], others: tuple[Piece, ...]) -> bool:
+    """Quick where pieces are one object; where they are not, the last of `others` mostly tells."""
+    size = len(others)
+    return size <= len(pieces) and others[-1] == pieces[size - 1] and others == pieces[:size]
+
+
+def _seed(prompt: Prompt | Blocks) -> int:
+    return xxhash.xxh3_64_intdigest(repr(_space(prompt)).encode())
 
 
 def _read(prompt: Prompt) -> list[Piece]:

@@ -17,9 +17,13 @@ def settled(prompts: Sequence[Prompt | Blocks]) -> list[Prompt | Blocks]:
     """The prompts of one conversation: as they are where none holds a mark; else each piece without
     its marks and in one way of writing, keys in their order. Equal pieces become one object."""
     pieces: dict[bytes, bool] = {}
+    seen: tuple[Piece, ...] = ()
     for prompt in prompts:
         if isinstance(prompt, Prompt):
-            for piece in prompt.pieces:
+            begins = seen == prompt.pieces[: len(seen)]
+            new = prompt.pieces[len(seen) :] if begins else prompt.pieces
+            seen = prompt.pieces
+            for piece in new:
                 if not piece.plain and piece.raw not in pieces:
                     pieces[piece.raw] = _MARKS.search(piece.raw) is not None
     if not any(pieces.values()):

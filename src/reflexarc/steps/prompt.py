@@ -4,6 +4,7 @@ A prompt is known as text (`Prompt`), or as ids of equal blocks of tokens alone 
 """
 
 from array import array
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -26,7 +27,7 @@ class Piece(msgspec.Struct, frozen=True):
     plain: bool = False
 
 
-class Prompt(msgspec.Struct, frozen=True):
+class Prompt(msgspec.Struct, frozen=True, dict=True):
     """The pieces in the order in which providers read them: tools, system, messages.
 
     Equal pieces of several prompts are best one object. `complete`: nothing that the model read
@@ -35,6 +36,12 @@ class Prompt(msgspec.Struct, frozen=True):
 
     pieces: tuple[Piece, ...]
     complete: bool = True
+
+    @cached_property
+    def size_bytes(self) -> int:
+        """Of its text; settings are no part of it. Added up once: prompts have thousands of pieces,
+        and are asked often."""
+        return sum([len(piece.raw) for piece in self.pieces if piece.kind != "settings"])
 
 
 class Blocks(msgspec.Struct, frozen=True):
