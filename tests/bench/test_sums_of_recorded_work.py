@@ -1,5 +1,6 @@
 """Sums say what they are made of: absent is not zero, partly known is said, costs are derived."""
 
+import msgspec
 import pytest
 
 from reflexarc.bench.waste_cost import Costs
@@ -93,6 +94,15 @@ def test_a_model_without_a_price_is_named_and_costs_nothing_known() -> None:
     assert (made.totals.cost_usd, made.totals.kinds["cost_usd"]) == (None, "absent")
     assert made.unpriced == {"local/home-made": 1}
     assert any("No price is known for local/home-made (1 request)" in v for v in made.verdicts)
+
+
+def test_a_service_tier_without_a_price_is_named_with_its_model() -> None:
+    given = msgspec.structs.replace(request(0, prompt=10, cache_read=0), service_tier="fast")
+
+    made = report(given)
+
+    assert made.totals.cost_usd is None
+    assert made.unpriced == {f"anthropic/{given.model} (fast)": 1}
 
 
 def test_a_model_without_a_provider_is_priced_as_by_its_maker_and_said_to_be() -> None:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 
-from reflexarc.accounts import Price, Prices
+from reflexarc.accounts import USUAL_TIERS, Price, Prices
 from reflexarc.traces.models import bare, owner, provider
 from reflexarc.traces.requests import ABSENT, Figure, RecordedRequest, derived, estimated
 from reflexarc.wire.usage import Usage
@@ -33,7 +33,8 @@ class Money(msgspec.Struct, frozen=True):
 
 class Costs:
     """Prices of the requests of one report. `unpriced` gathers models without a price, as
-    provider/model, each with its requests; `by_maker` those priced as their maker would."""
+    provider/model and a service tier of its own, each with its requests; `by_maker` those priced as
+    their maker would."""
 
     def __init__(self, prices: Prices) -> None:
         self._prices = prices
@@ -58,6 +59,8 @@ class Costs:
         price = self.price(request)
         if price is None:
             name = "/".join(filter(None, (request.provider, request.model))) or NO_MODEL
+            if request.service_tier not in USUAL_TIERS:
+                name += f" ({request.service_tier})"
             self.unpriced[name] = self.unpriced.get(name, 0) + 1
             return ABSENT
         usage = _usage(request)

@@ -93,6 +93,16 @@ def made(logs: Logs) -> list[RecordedRequest]:
     return [request for request in logs.requests if not request.failed]
 
 
+def test_what_was_answered_fast_is_not_of_the_usual_tier(tmp_path: Path) -> None:
+    written = Transcript()
+    written.answer("m1", [], usage={"service_tier": "standard", "speed": "fast"})
+    written.answer("m2", [], usage={"service_tier": "standard", "speed": "standard"})
+
+    requests = read(written.write(tmp_path / "s1.jsonl")).requests
+
+    assert [one.service_tier for one in requests] == ["fast", "standard"]
+
+
 def test_a_line_that_goes_on_from_an_unfinished_one_is_of_the_same_response(tmp_path: Path) -> None:
     written = Transcript()
     written.user("look")

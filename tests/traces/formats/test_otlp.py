@@ -115,6 +115,22 @@ def test_a_sum_over_calls_that_tell_tokens_adds_nothing_to_them(tmp_path: Path) 
     assert [one.counts.cache_read.value for one in logs.requests] == [None, None]
 
 
+def test_prompts_that_repeat_each_other_share_their_pieces(tmp_path: Path) -> None:
+    told = [{"role": "user", "parts": [{"type": "text", "content": "hello " * 100}]}] * 2
+    calls = [
+        chat(at, 0, 100, 10, at_s=at, gen_ai__input__messages=json.dumps(told[:at]))
+        for at in (1, 2)
+    ]
+
+    requests = read(write(tmp_path / "a.json", batch(calls))).requests
+
+    first, second = (one.prompt for one in requests)
+    assert isinstance(first, Prompt)
+    assert isinstance(second, Prompt)
+    assert (len(first.pieces), len(second.pieces)) == (1, 2)
+    assert second.pieces[0] is first.pieces[0]
+
+
 def test_an_id_that_a_server_gives_again_later_is_of_another_response(tmp_path: Path) -> None:
     again = {"gen_ai__response__id": "chatcmpl-12"}
     first, later = chat(2, 0, 100, 10, **again), chat(3, 0, 180, 10, at_s=60, **again)

@@ -52,6 +52,8 @@ class Answered(msgspec.Struct, frozen=True):
     @property
     def tier(self) -> str:
         usage = table(self.body.get("usage"))
+        if usage.get("speed") == "fast":  # one maker's name for a tier beside the tier
+            return "fast"
         return text(self.body.get("service_tier")) or text(usage.get("service_tier"))
 
     @property

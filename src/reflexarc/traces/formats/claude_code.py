@@ -177,7 +177,7 @@ def _requests(group: Group, chain: Chain, results: dict[str, Result]) -> list[Re
         file=first.file,
         model=model,
         provider="anthropic" if model.startswith("claude") else "",
-        service_tier=text(usage.get("service_tier")),
+        service_tier="fast" if usage.get("speed") == "fast" else text(usage.get("service_tier")),
         began_s=estimated(place.asked_s),
         ended_s=measured(max(ended) if ended else None),
         gap=True,

@@ -14,6 +14,7 @@ import msgspec
 from reflexarc.steps.prompt import Prompt
 from reflexarc.traces.documents import documents, tally
 from reflexarc.traces.estimates import filled
+from reflexarc.traces.formats.asked import Sharing
 from reflexarc.traces.formats.openings import opening_of
 from reflexarc.traces.formats.otlp_calls import (
     USED,
@@ -60,12 +61,14 @@ class Otlp:
         by_id = {(span.trace, span.id): span for span in spans}
         answered: dict[tuple[str, str], RecordedRequest] = {}
         billed: dict[tuple[str, str], Span | None] = {}
+        sharing = Sharing()
         found: list[RecordedRequest] = []
         for span in spans:
             if not counts_as_request(span):
                 continue
             _take_texts(span, by_id, billed)
-            request = _request(span, ran.get((span.trace, span.id), ()))
+            request = _request(span, ran.get((span.trace, span.id), ()), sharing)
+            span.forget_texts()
             response = text(span.get("gen_ai.response.id"))
             known = answered.get((span.trace, response))
             if response and known is not None and _is_again(request, known):
@@ -132,10 +135,12 @@ def _take_texts(
         above = by_id.get((above.trace, above.parent))
 
 
-def _request(span: Span, ran: Sequence[Span]) -> RecordedRequest:
+def _request(span: Span, ran: Sequence[Span], sharing: Sharing) -> RecordedRequest:
     model = text(span.get("gen_ai.response.model", "gen_ai.request.model", "llm.model_name"))
     named = text(span.get("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"))
     tokens, prompt = tokens_of_span(span), prompt_of(span)
+    if prompt is not None:
+        prompt = sharing.prompt(prompt.pieces, complete=prompt.complete)
     words, calls = words_of(span), calls_of(span)
     first_s = amount(span.get("gen_ai.response.time_to_first_chunk"))
     began = span.began_s

@@ -15,6 +15,9 @@ _HEX = re.compile(r"[0-9a-fA-F]{16}|[0-9a-fA-F]{32}")
 MAX_DEPTH = 64
 """Spans inside one another, and values inside one another, that are looked through."""
 
+_NAME = 256
+"""What is longer is a text."""
+
 
 class Span(msgspec.Struct):
     """`failed`: its status is an error. `more` are attributes of events that tell of it."""
@@ -37,6 +40,16 @@ class Span(msgspec.Struct):
             if (found := self.attributes.get(name)) is not None:
                 return found
         return None
+
+    def forget_texts(self) -> None:
+        """Of a span that was made use of: numbers and names stay. Prompts share their pieces, and
+        the same texts in every span would be most of the memory."""
+        self.attributes = {
+            name: value
+            for name, value in self.attributes.items()
+            if isinstance(value, int | float) or (isinstance(value, str) and len(value) < _NAME)
+        }
+        self.more = []
 
     def below(self, depth: int = 0) -> "Iterator[Span]":
         """All spans under this one."""
