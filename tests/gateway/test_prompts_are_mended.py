@@ -7,7 +7,9 @@ import random
 import pytest
 
 from reflexarc.gateway.config import Repair, Route
+from reflexarc.gateway.prompt_repair import PromptRepair
 from reflexarc.sim.faulty import FaultyUpstream
+from reflexarc.wire.growing import take_apart
 from tests.context.prompts import Body, request, tool
 
 from .conftest import Starter
@@ -212,6 +214,25 @@ async def test_converted_and_pooled_prompts_are_mended_too(start: Starter, two: 
     assert [one["function"]["name"] for one in two[0].received[-1].json["tools"]] == names(
         session(1)[0]
     )
+
+
+def test_of_a_mended_prompt_only_what_is_new_is_read() -> None:
+    route = Route(upstream="http://x/v1", repair=Repair("stable", "move", "auto"))
+    repair = PromptRepair(b"a secret" * 4)
+    before = 0
+    for body in session(8)[2:]:
+        raw = json.dumps(body).encode()
+        mended = repair.mended(route, b"t", [], "s", "messages", raw)
+        assert mended is not None
+        whole = take_apart(mended.prompt.body, "messages")
+        assert [*mended.prompt.ends] == [*whole.ends]
+        assert mended.prompt.chain == whole.chain
+        if "volatile_system" in mended.names:
+            assert mended.prompt.kept == before
+            before = len(whole)
+        elif mended.names:
+            before = 0  # the clock is not known to move yet
+    assert before
 
 
 async def test_what_cannot_be_mended_passes_as_it_is(

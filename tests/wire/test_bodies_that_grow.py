@@ -147,13 +147,23 @@ def test_sessions_that_begin_alike_are_told_apart() -> None:
 
 
 def test_memory_is_bounded_by_number_and_by_bytes() -> None:
-    for bodies in (Bodies(max_bodies=3), Bodies(max_bytes=3 * len(_turns(20)))):
+    size = take_apart(_turns(20), "messages").held_bytes
+    for bodies in (Bodies(max_bodies=3), Bodies(max_bytes=3 * size)):
         for session in range(20):
             body = _turns(20).replace(b"turn 0", b"turn %d" % (session + 100))
             bodies.read(b"t", "messages", body)
             assert len(bodies) <= 3
-            assert bodies.held_bytes <= 3 * (len(body) + 4)
+            assert bodies.held_bytes <= 3 * (size + 4)
         assert len(bodies) >= 2
+
+
+def test_items_of_a_byte_are_counted_by_what_they_take() -> None:
+    """They take a hundred times what they were sent in."""
+    bodies, items = Bodies(), [b"1"]
+    for _ in range(5):
+        items += [b"1"] * 1_900
+        bodies.read(b"t", "messages", b'{"messages":[%s]}' % b",".join(items))
+    assert bodies.held_bytes >= 50 * len(items)
 
 
 def test_of_too_many_new_items_none_is_taken_in() -> None:

@@ -14,6 +14,7 @@ import msgspec
 from reflexarc.steps.errors import MalformedError
 from reflexarc.steps.forms import parsed
 from reflexarc.wire.growing import Grown, take_apart
+from reflexarc.wire.json import split_object
 from reflexarc.wire.marks import MARK
 from reflexarc.wire.members import with_member
 
@@ -43,28 +44,40 @@ def with_breakpoints(body: bytes, reused: int = 0, tail: str = "") -> bytes:
     where nothing can be set: a mark of an hour must stand before shorter ones, and who asks for
     marks by itself has them."""
     try:
-        grown = take_apart(body, "messages")
+        return marked(take_apart(body, "messages"), reused, tail)
     except MalformedError:
         return body
-    members = grown.members
+
+
+def marked(grown: Grown, reused: int = 0, tail: str = "") -> bytes:
+    """The same of a body that is taken apart already."""
+    body, members = grown.body, grown.members
     parts = [bytes(members[name]) for name in ("tools", "system") if name in members]
-    marked = [raw for raw in (*parts, *map(grown.item, range(len(grown)))) if _KEY in raw]
-    if not grown.listed or not len(grown) or MARK in members or any(b'"1h"' in m for m in marked):
+    items = map(grown.item, range(len(grown))) if _KEY in body else ()
+    own = [raw for raw in (*parts, *items) if _KEY in raw]
+    if not grown.listed or not len(grown) or MARK in members or any(b'"1h"' in m for m in own):
         return body
-    left = MAX_MARKS - sum(map(_marks_in, marked))
-    head = sum(map(len, parts))
+    left = MAX_MARKS - sum(map(_marks_in, own))
+    head, in_head = sum(map(len, parts)), False
+    changed: dict[int, bytes] = {}
     for place in _places(grown, reused):
         if left <= 0:
             break
         size = head if place < 0 else head + grown.ends[place] - grown.begins[0]
         if size < MIN_TOKENS * _BYTES_PER_TOKEN:
             continue
-        changed = _in_head(body, members) if place < 0 else _in_message(grown, place, tail)
-        if changed is None:
+        made = _in_head(body, members) if place < 0 else _in_message(grown.item(place), tail)
+        if made is None:
             continue
-        body, left = changed, left - 1
-        grown = take_apart(body, "messages")
-        members = grown.members
+        left -= 1
+        if place < 0:
+            in_head = True
+        else:
+            changed[place] = made
+    for place in sorted(changed, reverse=True):  # what stands before stays where it is
+        body = body[: grown.begins[place]] + changed[place] + body[grown.ends[place] :]
+    if in_head:
+        body = _in_head(body, members if not changed else split_object(body)) or body
     return body
 
 
@@ -88,18 +101,14 @@ def _in_head(body: bytes, members: Mapping[str, msgspec.Raw]) -> bytes | None:
     return None if made is None else with_member(body, "tools", made, members)
 
 
-def _in_message(grown: Grown, at: int, tail: str) -> bytes | None:
-    message = grown.item(at)
+def _in_message(message: bytes, tail: str) -> bytes | None:
     try:
         members = _object.decode(message)
     except msgspec.MsgspecError:
         return None
     content = members.get("content")
     made = None if content is None else _with_last_marked(bytes(content), tail)
-    whole = None if made is None else with_member(message, "content", made, members)
-    if whole is None:
-        return None
-    return grown.body[: grown.begins[at]] + whole + grown.body[grown.ends[at] :]
+    return None if made is None else with_member(message, "content", made, members)
 
 
 def _with_last_marked(raw: bytes, tail: str = "", *, tools: bool = False) -> bytes | None:

@@ -57,7 +57,7 @@ class Exchange(msgspec.Struct):
     number: int = 0
     ended_s: float = 0.0
     grown: Grown | None = None
-    prompt: bytes | None = None
+    prompt: Grown | None = None
     repaired: tuple[str, ...] = ()
     prefix: Prefix | None = None
     pruned: Pruned | None = None
@@ -72,7 +72,7 @@ class Exchange(msgspec.Struct):
     @property
     def asked(self) -> bytes:
         """What is asked, in the client's own dialect."""
-        return (self.body if self.prompt is None else self.prompt) or b""
+        return (self.body if self.prompt is None else self.prompt.body) or b""
 
     @property
     def outgoing(self) -> bytes | None:

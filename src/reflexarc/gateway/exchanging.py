@@ -22,9 +22,13 @@ from reflexarc.steps.errors import MalformedError, RequestError
 from reflexarc.upstream import converted_request_headers, forwarded_request_headers
 from reflexarc.wire.chat_answer import OWN_ID_START, own_ids_fitted
 from reflexarc.wire.converting import Conversion
+from reflexarc.wire.dialects import dialect
 from reflexarc.wire.encodings import plain_bytes
-from reflexarc.wire.growing import Grown
+from reflexarc.wire.growing import Bodies, Grown
 from reflexarc.wire.replies import Reply
+
+MAX_PRUNED_BYTES = 32 * 1024 * 1024
+"""Of the requests that were pruned last: of the next only what is new is read."""
 
 
 class Exchanging:
@@ -41,6 +45,7 @@ class Exchanging:
         self._repair = repair
         self.continuing = continuing
         self._pruning = pruning
+        self._pruned = Bodies(max_bytes=MAX_PRUNED_BYTES)
         self._converting = converting
         self._planner = planner
 
@@ -77,7 +82,11 @@ class Exchanging:
             door, arrival.headers, said, caller.tenant, grown
         )
         if exchange.pruned is not None:
-            exchange.prompt = exchange.pruned.body
+            exchange.prompt = self._pruned.read(
+                caller.tenant + door.client.encode(),
+                dialect(door.client).conversation,
+                exchange.pruned.body,
+            )
         encoding = (header(arrival.headers, b"content-encoding") or b"").decode("latin-1")
         if door.route.pooled:
             return exchange, await self._planned(door, exchange, arrival, encoding, caller, said)
@@ -104,8 +113,9 @@ class Exchanging:
         """What is asked in place of a body, as its client could have asked it; and what makes of
         it what an upstream is sent."""
         repaired = self._repair.mended(
-            door.route, bytes.fromhex(tenant), arrival.headers, said.session, door.client, body
-        )
+            door.route, bytes.fromhex(tenant), arrival.headers, said.session, door.client, body,
+            exchange.grown if exchange.prompt is None else exchange.prompt,
+        )  # fmt: skip
         if repaired is None:
             return body, as_it_is
         exchange.prompt, exchange.repaired = repaired.prompt, repaired.names
@@ -131,6 +141,7 @@ class Exchanging:
                 body = continued.whole or body
             whole = body if exchange.pruned is None else exchange.pruned.body
             asked, finish = self._mended(door, exchange, arrival, said, tenant, whole)
+            known = (grown, exchange.prompt)
             plan = self._planner.plan(
                 door,
                 arrival.headers,
@@ -139,7 +150,7 @@ class Exchanging:
                 tenant,
                 caller.tier,
                 local_only=caller.local_only,
-                grown=None if grown is None or asked is not grown.body else grown,
+                grown=next((one for one in known if one is not None and one.body is asked), None),
             )
         except RequestError as error:
             raise UnfitError(error) from error

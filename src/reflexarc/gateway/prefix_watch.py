@@ -150,10 +150,9 @@ class PrefixWatch:
 
 
 def _grown(door: Door, exchange: Exchange) -> Grown | None:
-    body = exchange.prompt if exchange.prompt is not None else exchange.body or b""
-    grown = exchange.grown
-    if grown is None or grown.body is not body:
-        grown = take_apart(body, dialect(door.client).conversation)
+    grown = exchange.grown if exchange.prompt is None else exchange.prompt
+    if grown is None or (exchange.prompt is None and grown.body is not exchange.body):
+        grown = take_apart(exchange.body or b"", dialect(door.client).conversation)
     if grown.crowded:
         return None
     if grown.listed:

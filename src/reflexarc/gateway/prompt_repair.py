@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from reflexarc.context.breakpoints import with_breakpoints
+from reflexarc.context.breakpoints import marked
 from reflexarc.context.moving import OPENING, Moving, tail_of, with_texts
 from reflexarc.context.tool_order import Orders, in_known_order
 from reflexarc.context.volatile import template
@@ -19,12 +19,15 @@ from reflexarc.gateway.prefixes import beginning_of
 from reflexarc.steps.errors import MalformedError
 from reflexarc.steps.forms import parsed
 from reflexarc.wire.dialects import dialect
-from reflexarc.wire.growing import Grown, take_apart
+from reflexarc.wire.growing import Bodies, Grown
 from reflexarc.wire.json import encode_json
 from reflexarc.wire.members import ELSEWHERE, gives_any, with_member
 
 Finish = Callable[[bytes, str], bytes]
+_Read = Callable[[bytes], Grown]
 MAX_SESSIONS = 4_096
+MAX_BYTES = 32 * 1024 * 1024
+"""Of the prompts that were mended last: what is made of the next is read as far as it is new."""
 _SYSTEM = {
     "messages": ("system",),
     "responses": ("instructions",),
@@ -35,10 +38,10 @@ _KEYED = frozenset({"chat", "responses"})
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """`prompt` is what a cache may keep, `sent` that with what is told at its end. `names` of what
-    was done. `finish` makes what an upstream of some dialect is sent of it."""
+    """`prompt` is what a cache may keep, taken apart, `sent` that with what is told at its end.
+    `names` of what was done. `finish` makes what an upstream of some dialect is sent of it."""
 
-    prompt: bytes
+    prompt: Grown
     sent: bytes
     names: tuple[str, ...]
     finish: Finish
@@ -62,6 +65,7 @@ class PromptRepair:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._sessions: OrderedDict[tuple[bytes, str, str], _Session] = OrderedDict()
+        self._bodies = Bodies(max_bytes=MAX_BYTES)
 
     def mended(
         self,
@@ -71,33 +75,39 @@ class PromptRepair:
         named: str | None,
         client: str,
         body: bytes,
+        grown: Grown | None = None,
     ) -> Repaired | None:
-        """`named`: the session, where its client told us. None where the route asks for nothing or
-        nothing can be done."""
+        """`named`: the session, where its client told us; `grown`: the body, or another, taken
+        apart. None where the route asks for nothing or nothing can be done."""
         options = route.repair
         if not options.mends:
             return None
-        try:
-            grown = take_apart(body, dialect(client).conversation)
-        except MalformedError:
-            return None  # who is asked judges
+
+        def read(made: bytes, spoken: str = client) -> Grown:
+            return self._bodies.read(tenant + spoken.encode(), dialect(spoken).conversation, made)
+
+        if grown is None or grown.body is not body:
+            try:
+                grown = read(body)
+            except MalformedError:
+                return None  # who is asked judges
         if gives_any(grown.members, ELSEWHERE):
             return None
         session = named or named_session(headers, grown.members) or _opening(client, grown)
         held = self._held(tenant, route.path, session)
         names: list[str] = []
         if options.tool_order == "stable":
-            grown = _ordered(grown, client, held.orders, names)
+            grown = _ordered(grown, held.orders, names, read)
         sent = grown.body
         if options.volatile_system == "move":
-            grown, sent = _moved(grown, client, held, names)
+            grown, sent = _moved(grown, client, held, names, read)
         reused, held.messages = held.messages, len(grown)
         key = self._key(tenant, session)
 
         def finish(outgoing: bytes, spoken: str) -> bytes:
-            return _finished(outgoing, spoken, options, reused, key)
+            return _finished(outgoing, spoken, options, reused, key, read)
 
-        return Repaired(grown.body, sent, tuple(names), finish)
+        return Repaired(grown, sent, tuple(names), finish)
 
     def _held(self, tenant: bytes, path: str, session: str) -> _Session:
         key = (tenant, path, session)
@@ -119,31 +129,42 @@ def _opening(client: str, grown: Grown) -> str:
     return f"~{hashlib.blake2b(opening[-1], digest_size=12).hexdigest()}" if opening else "~"
 
 
-def _finished(outgoing: bytes, spoken: str, options: Repair, reused: int, key: str) -> bytes:
-    if options.breakpoints == "auto" and spoken == "messages":
-        outgoing = with_breakpoints(outgoing, reused, OPENING)
-    if options.prompt_cache_key == "session" and spoken in _KEYED:
-        try:
-            members = take_apart(outgoing, dialect(spoken).conversation).members
-        except MalformedError:
-            return outgoing
-        if "prompt_cache_key" not in members:
-            made = with_member(outgoing, "prompt_cache_key", encode_json(key), members)
-            return outgoing if made is None else made
-    return outgoing
+def _finished(
+    outgoing: bytes,
+    spoken: str,
+    options: Repair,
+    reused: int,
+    key: str,
+    read: Callable[[bytes, str], Grown],
+) -> bytes:
+    marks = options.breakpoints == "auto" and spoken == "messages"
+    keyed = options.prompt_cache_key == "session" and spoken in _KEYED
+    if not marks and not keyed:
+        return outgoing
+    try:
+        grown = read(outgoing, spoken)
+    except MalformedError:
+        return outgoing
+    if marks:
+        return marked(grown, reused, OPENING)
+    if "prompt_cache_key" in grown.members:
+        return outgoing
+    return with_member(outgoing, "prompt_cache_key", encode_json(key), grown.members) or outgoing
 
 
-def _ordered(grown: Grown, client: str, orders: Orders, names: list[str]) -> Grown:
+def _ordered(grown: Grown, orders: Orders, names: list[str], read: _Read) -> Grown:
     raw = grown.members.get("tools")
     made = None if raw is None else in_known_order(bytes(raw), orders)
     body = None if made is None else with_member(grown.body, "tools", made, grown.members)
     if body is None:
         return grown
     names.append("tool_order")
-    return take_apart(body, dialect(client).conversation)
+    return read(body)
 
 
-def _moved(grown: Grown, client: str, held: _Session, names: list[str]) -> tuple[Grown, bytes]:
+def _moved(
+    grown: Grown, client: str, held: _Session, names: list[str], read: _Read
+) -> tuple[Grown, bytes]:
     """The prompt without what moves, and what is sent: the same with that told at the end."""
     at, raw = _system_at(grown, client)
     if raw is None:
@@ -169,7 +190,7 @@ def _moved(grown: Grown, client: str, held: _Session, names: list[str]) -> tuple
     prompt = _with_system(grown, at, encode_json(kept))
     if prompt is None:
         return grown, grown.body
-    plain = take_apart(prompt, dialect(client).conversation)
+    plain = read(prompt)
     sent = _with_tail(plain, client, tail_of(moved))
     if sent is None:
         return grown, grown.body

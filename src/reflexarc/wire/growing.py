@@ -19,7 +19,9 @@ from reflexarc.wire.marks import unmarked
 
 MAX_BODIES = 1024
 MAX_BYTES = 64 * 1024 * 1024
-"""Of all bodies remembered, of all tenants together."""
+"""Of all bodies remembered with what is known of them, of all tenants together."""
+ITEM_BYTES = 96
+"""What is known of an item, roughly."""
 MAX_NEW_ITEMS = 2_000
 """Items taken in at once: no body may hold others up for long. With more of them it is not listed.
 """
@@ -42,7 +44,7 @@ class Grown(msgspec.Struct, eq=False):
     conversation, and it is a list, which begins at `list_at`; of a list with more new items than
     are taken in it is False, and `crowded` True. `number` is the body's among those remembered (0:
     it is not), `after` the number of the one that it goes on from and how many bytes they have in
-    common."""
+    common. `beside_bytes`: of the text that `members` were read from, where that is not `body`."""
 
     body: bytes
     members: dict[str, msgspec.Raw]
@@ -56,6 +58,12 @@ class Grown(msgspec.Struct, eq=False):
     list_at: int = 0
     number: int = 0
     after: tuple[int, int] = (0, 0)
+    beside_bytes: int = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """About what it takes in memory."""
+        return len(self.body) + self.beside_bytes + ITEM_BYTES * len(self.ends)
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -135,7 +143,7 @@ def _grown(body: bytes, conversation: str, before: Grown, kept: int) -> Grown | 
     members[conversation] = msgspec.Raw(memoryview(body)[at:close])
     grown = Grown(
         body, members, before.begins[:kept], before.ends[:kept], before.chain[:kept],
-        before.kinds[:kept], kept, list_at=at,
+        before.kinds[:kept], kept, list_at=at, beside_bytes=len(rest),
     )  # fmt: skip
     _append(grown, new[1:] if earlier else new, end)
     return grown
@@ -219,7 +227,7 @@ class Bodies:
         self._number += 1
         grown.number = self._number
         self._known[self._number] = grown, places
-        self._bytes += len(grown.body)
+        self._bytes += grown.held_bytes
         for place in places:
             listed = self._places.setdefault(place, [])
             listed.insert(0, self._number)
@@ -230,7 +238,7 @@ class Bodies:
 
     def _forget(self, number: int) -> None:
         grown, places = self._known.pop(number)
-        self._bytes -= len(grown.body)
+        self._bytes -= grown.held_bytes
         for place in places:
             listed = self._places.get(place)
             if listed is not None and number in listed:
