@@ -125,10 +125,11 @@ def test_every_file_has_a_row_with_what_reading_gave() -> None:
         FileReport("a", "test", lines=3, duplicates={"message id": 2}),
         FileReport("b", "", notes=["not a log of a known format"]),
         FileReport("c", "test", at_least=True),
+        FileReport("d", "", notes=["cannot be read (Permission denied)"], at_least=True),
     ]
     made = report(request(0, prompt=10, file="a"), request(1, prompt=5, file="c"), files=files)
     assert [(row.name, row.requests, row.prompt) for row in made.files] == [
-        ("a", 1, 10), ("b", 0, None), ("c", 1, 5),
+        ("a", 1, 10), ("b", 0, None), ("c", 1, 5), ("d", 0, None),
     ]  # fmt: skip
     assert made.files[0].report.duplicates == {"message id": 2}
     assert any("unreadable: totals are at least" in one for one in made.verdicts)

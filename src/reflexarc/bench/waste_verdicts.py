@@ -194,7 +194,7 @@ def of_limits(
     broken = sum(one.report.at_least for one in rows)
     if broken:
         said.append(f"Something in {counted(broken, 'file')} was unreadable: totals are at least.")
-    unknown = sum(not one.format for one in rows)
+    unknown = sum(not one.format and not one.report.at_least for one in rows)
     if unknown:
         verb = "is a log" if unknown == 1 else "are logs"
         said.append(f"{counted(unknown, 'file')} {verb} of no known format, and passed over.")
