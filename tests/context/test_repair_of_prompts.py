@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reflexarc.context.breakpoints import MAX_MARKS, with_breakpoints
-from reflexarc.context.moving import Moving, tail_of, with_texts
+from reflexarc.context.moving import MAX_UNITS, Moving, tail_of, with_texts
 from reflexarc.context.tool_order import Orders, in_known_order
 from reflexarc.steps.digests import meaning_digest
 from tests.context.prompts import Body, request, tool
@@ -87,6 +87,19 @@ def test_a_sentence_of_a_long_line_moves_alone() -> None:
     assert moved == ["It is 10:01."]
     assert "10:01" not in kept
     assert kept.startswith("Be kind and be brief. Be kind")
+
+
+@pytest.mark.parametrize("between", ["\n", " "])
+def test_a_text_of_very_many_lines_or_sentences_stays_as_it_is(between: str) -> None:
+    def text(clock: str, rules: int) -> str:
+        return between.join([f"It is {clock}.", *["Be kind and ask before you act."] * rules])
+
+    for rules, moves in ((MAX_UNITS - 1, True), (MAX_UNITS, False)):
+        moving = Moving()
+        moving.learn([text("09:59", rules)])
+        moving.learn([text("10:00", rules)])
+        assert moving.split(text("10:01", rules))[1] == (["It is 10:01."] if moves else [])
+        assert len(moving.last) == 1
 
 
 def test_texts_of_any_form_are_changed() -> None:

@@ -48,7 +48,8 @@ class Line(msgspec.Struct, eq=False):
     """A line of prompts, by its last one. `digests` are of its messages one by one, `chain` of each
     with all before it, marks aside. `size`: bytes of the prompt, pictures flat. `last_s`: when it
     was asked with; `where`, where that is told; `bytes_of_token`, as they were counted there, 0
-    where they were not. `lasts_s`: for so long its cache was to be kept, where a mark said."""
+    where they were not. `lasts_s`: for so long its cache was to be kept, where a mark said.
+    `number`: no other line of a memory has or had it."""
 
     head: Head
     chain: list[bytes]
@@ -59,6 +60,7 @@ class Line(msgspec.Struct, eq=False):
     last_s: float = 0.0
     lasts_s: float = 0.0
     where: str = ""
+    number: int = 0
     bytes_of_token: float = 0.0
     meanings: list[bytes] = []
 

@@ -54,6 +54,7 @@ class Lines:
         self._heads_bytes = 0
         self._lines_of: dict[Head, int] = {}
         self._known = Known()
+        self._number = 0
         self.held_bytes = 0
 
     def __len__(self) -> int:
@@ -73,7 +74,8 @@ class Lines:
             found = Found("kept", line, line.size, line.size, None, before)
             self._extend(line, dialect, grown)
         else:
-            new = Line(head, [], [], [])
+            self._number += 1
+            new = Line(head, [], [], [], number=self._number)
             self._hold(head)
             self._extend(new, dialect, grown)
             found = broken(lines, new, self._known)

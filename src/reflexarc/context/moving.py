@@ -17,7 +17,8 @@ MAX_LINE_CHARS = 300
 MAX_TEMPLATES = 64
 OPENING = "[Of the instructions above, as it is now:]"
 _sentence = re.compile(r"(?<=[.!?;])\s+")
-_MAX_LINES = 5_000
+MAX_UNITS = 5_000
+"""Of one text: a system prompt with more lines and sentences stays as it is."""
 
 
 class Moving(msgspec.Struct):
@@ -38,7 +39,7 @@ class Moving(msgspec.Struct):
 
     def split(self, text: str) -> tuple[str, list[str]]:
         """The text without what moves, and that."""
-        if not self.templates:
+        if not self.templates or len(_parts(text)) > MAX_UNITS:
             return text, []
         kept: list[str] = []
         moved: list[str] = []
@@ -49,7 +50,7 @@ class Moving(msgspec.Struct):
         return "\n".join(kept), moved
 
     def _of_line(self, line: str, moved: list[str]) -> str | None:
-        parts = _sentence.split(line) if len(line) > MAX_LINE_CHARS else [line]
+        parts = _parts_of(line)
         stays = [part for part in parts if not self._moves(part)]
         if len(stays) == len(parts):
             return line
@@ -62,11 +63,21 @@ class Moving(msgspec.Struct):
 
 def units_of(text: str) -> list[str]:
     """Lines, and of long lines their sentences; what is longer yet is none."""
+    return [part for part in _parts(text)[:MAX_UNITS] if 0 < len(part) <= MAX_LINE_CHARS]
+
+
+def _parts(text: str) -> list[str]:
+    """All, but no more than one more than are looked at."""
     made: list[str] = []
-    for line in text.split("\n", _MAX_LINES)[:_MAX_LINES]:
-        parts = _sentence.split(line) if len(line) > MAX_LINE_CHARS else [line]
-        made += [part for part in parts if 0 < len(part) <= MAX_LINE_CHARS]
+    for line in text.split("\n", MAX_UNITS):
+        made += _parts_of(line)
+        if len(made) > MAX_UNITS:
+            break
     return made
+
+
+def _parts_of(line: str) -> list[str]:
+    return _sentence.split(line, MAX_UNITS) if len(line) > MAX_LINE_CHARS else [line]
 
 
 def with_texts(value: Any, change: Callable[[str], str]) -> Any:

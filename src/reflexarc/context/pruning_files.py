@@ -33,7 +33,8 @@ _FILES = frozenset({"file", "files", "notebook", "text", "editor"})
 _SHELLS = frozenset({"bash", "shell", "sh", "terminal", "execute_bash", "run_command", "exec"})
 _FILTERS = frozenset({"head", "tail", "sed", "nl"})
 # A text inside a command, up to its end; what follows on the command's own line is kept.
-_heredoc = re.compile(r"<<-?\s*(['\"]?)\w+\1([^\n]*)\n(?s:.*)")
+# Nothing is given back: what does not fit at once never would.
+_heredoc = re.compile(r"<<-?\s*+(['\"]?)\w++\1([^\n]*+)\n(?s:.*)")
 _COMMANDS = ("command", "cmd", "script")
 _word = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _MAX_COMMAND_CHARS = 20_000
@@ -73,7 +74,7 @@ def _of_shell(arguments: dict[str, Any]) -> tuple[Touch, ...]:
         given = parts[-1] if parts[:1] and parts[0].endswith("sh") else shlex.join(parts)
     if not isinstance(given, str) or len(given) > _MAX_COMMAND_CHARS:
         return ()
-    head = _heredoc.sub(r"\2", given).strip().replace("\n", " ; ")
+    head = (_heredoc.sub(r"\2", given) if "\n" in given else given).strip().replace("\n", " ; ")
     try:
         lexer = shlex.shlex(head, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True

@@ -72,7 +72,7 @@ class KeepWarm:
         self._ids = ids
         self._clock_s = clock_s
         self._gaps: dict[str, Gaps] = {}
-        self._idle: OrderedDict[int, tuple[Line, str, float]] = OrderedDict()
+        self._idle: OrderedDict[int, tuple[str, float]] = OrderedDict()
         self._warm: OrderedDict[int, _Warm] = OrderedDict()
         self._bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -82,11 +82,12 @@ class KeepWarm:
         prefix = exchange.prefix
         if prefix is None or not prefix.route.repair.keep_warm:
             return
-        for line in (prefix.found.line, prefix.found.before):
-            known = self._idle.pop(id(line), None)
+        before = prefix.found.before
+        for line in (prefix.found.line, *(() if before is None else (before,))):
+            known = self._idle.pop(line.number, None)
             if known is not None:
-                self._gaps.setdefault(prefix.route.path, Gaps()).add(self._clock_s() - known[2])
-            self._leave(id(line))
+                self._gaps.setdefault(prefix.route.path, Gaps()).add(self._clock_s() - known[1])
+            self._leave(line.number)
 
     def ended(self, exchange: Exchange, door: Door, caller: Caller, told: Told) -> None:
         """A request was answered: from now on its session is idle."""
@@ -94,8 +95,8 @@ class KeepWarm:
         if prefix is None or not prefix.route.repair.keep_warm or exchange.plan is not None:
             return
         line, now_s = prefix.found.line, self._clock_s()
-        self._idle[id(line)] = line, prefix.route.path, exchange.sent_s
-        self._idle.move_to_end(id(line))
+        self._idle[line.number] = prefix.route.path, exchange.sent_s
+        self._idle.move_to_end(line.number)
         if len(self._idle) > _MAX_IDLE:
             self._idle.popitem(last=False)
         body = ping_of(exchange.outgoing or b"", exchange.upstream)
@@ -106,7 +107,7 @@ class KeepWarm:
             conversion=None,
         )  # fmt: skip
         warm = _Warm(held, door, caller, told, body, exchange.sent_s, prefix.lasts_s)
-        self._warm[id(line)] = warm
+        self._warm[line.number] = warm
         self._bytes += len(body)
         while len(self._warm) > MAX_WARM or self._bytes > MAX_BYTES:
             self._leave(next(iter(self._warm)))
@@ -133,7 +134,7 @@ class KeepWarm:
 
     def _due(self, line: Line, warm: _Warm) -> None:
         if self._worth(warm) == 0:
-            self._leave(id(line))
+            self._leave(line.number)
             return
         task = asyncio.get_running_loop().create_task(self._ping(line, warm))
         self._tasks.add(task)
@@ -148,7 +149,7 @@ class KeepWarm:
         if price is None or tokens < MIN_TOKENS:
             return 0
         path, now_s = prefix.route.path, self._clock_s()
-        idle = [now_s - since_s for _, of, since_s in self._idle.values() if of == path]
+        idle = [now_s - since_s for of, since_s in self._idle.values() if of == path]
         return worth_pinging(
             self._gaps.get(path, Gaps()),
             now_s - warm.since_s,
@@ -173,9 +174,9 @@ class KeepWarm:
         except Exception as error:  # nobody waits for it, and it must not end unheard
             _log.error("%s", place_of(error))
         self._metrics.ping(warm.exchange.route, outcome)
-        if outcome != "sent" or self._warm.get(id(line)) is not warm:
-            if self._warm.get(id(line)) is warm:
-                self._leave(id(line))
+        if outcome != "sent" or self._warm.get(line.number) is not warm:
+            if self._warm.get(line.number) is warm:
+                self._leave(line.number)
             return
         line.last_s = self._clock_s()
         warm.pings += 1
