@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from reflexarc.bench.waste_breaks import BreakFound
-from reflexarc.traces.requests import RecordedRequest
+from reflexarc.traces.requests import RecordedRequest, measured
 from tests.bench.recorded import blocks, input_price, read_price, report, request, text
 
 LONG = [f"message {number} says something " * 40 for number in range(12)]
@@ -99,6 +99,18 @@ def test_a_cache_asked_for_an_hour_does_not_expire_after_minutes() -> None:
     ]
     assert _breaks(*turns)[0].cause == "expired"
     assert _breaks(*asked)[0].cause == "unknown"
+
+
+def test_a_turn_that_wrote_nothing_to_a_cache_of_an_hour_leaves_it_one_of_an_hour() -> None:
+    before = request(1, at_s=0, prompt=10_000, cache_read=10_000, cache_write=0)
+    after = request(2, at_s=600, prompt=10_000, cache_read=2_000, cache_write=8_000)
+    after = msgspec.structs.replace(
+        after, counts=msgspec.structs.replace(after.counts, cache_write_1h=measured(8_000))
+    )
+
+    (found,) = _breaks(before, after)
+
+    assert found.cause == "unknown"
 
 
 def test_within_a_block_counts_are_no_break() -> None:

@@ -186,7 +186,9 @@ def _suggested(before: RecordedRequest, request: RecordedRequest) -> tuple[str, 
     if before.model != request.model:
         return "model", f"another model, {request.model} after {before.model}"
     gap_s = _gap_s(before, request)
-    is_long = bool(before.counts.cache_write_1h.value)
+    # What only read from its cache asked for as long a life as what writes there next.
+    asks = before if before.counts.cache_write.value else request
+    is_long = bool(asks.counts.cache_write_1h.value)
     ttl_s = LONG_TTL_S if is_long else USUAL_TTL_S
     if gap_s is not None and gap_s > ttl_s:
         lives = "an hour, as this log asks for" if is_long else "usually 5 minutes"
