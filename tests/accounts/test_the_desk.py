@@ -344,7 +344,7 @@ async def test_10000_random_requests_with_random_faults_leave_nothing_reserved(
     desk = Desk(lambda: Book.open(tmp_path / FILE, clock), SECRET, clock, clock, tick_s=TICK_S)
     await desk.start()
     keys = [
-        key("0.8usd", "session=0.05usd/day", "tier:batch=0.3usd", id=f"key_{n}", max_parallel=10)
+        key("0.4usd", "session=0.05usd/day", "tier:batch=0.15usd", id=f"key_{n}", max_parallel=10)
         for n in range(4)
     ]
     keys.append(key(id="key_free"))
