@@ -68,3 +68,8 @@ def test_white_space_without_end_holds_nobody_up() -> None:
     message = {"role": "user", "content": [{"type": "text", "text": text, "cache_control": None}]}
     plain = {"role": "user", "content": [{"type": "text", "text": text}]}
     assert unmarked(json.dumps(message).encode()) == json.dumps(plain).encode()
+
+
+def test_marks_without_end_hold_nobody_up() -> None:
+    raw = b'{"content":[%s]}' % b",".join([b'{"cache_control":null}'] * 300_000)
+    assert unmarked(raw) == b'{"content":[%s]}' % b",".join([b"{}"] * 300_000)

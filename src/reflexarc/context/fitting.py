@@ -99,7 +99,7 @@ def broken(lines: Sequence[Line], new: Line, known: Known) -> Found:
     own = _shareable(new.pieces, new.digests)
     best: tuple[int, Line, set[bytes]] | None = None
     for line in reversed(lines):
-        shared = own & _shareable(line.pieces, line.digests)
+        shared = own.intersection(line.digests)
         if shared and (best is None or len(shared) > best[0]):
             best = len(shared), line, shared
     by_meaning = False
@@ -147,7 +147,7 @@ def _by_meaning(
     own: set[bytes] = set()
     for line in list(reversed(lines))[:_MAX_MEANT]:
         own = own or _shareable(new.pieces, _meanings(new, known))
-        shared = own & _shareable(line.pieces, _meanings(line, known))
+        shared = own.intersection(_meanings(line, known))
         if shared and (best is None or len(shared) > best[0]):
             best = len(shared), line, shared
     return best

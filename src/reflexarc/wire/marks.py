@@ -39,16 +39,26 @@ def _without(raw: bytes) -> bytes:
     parts: list[bytes] = []
     end = 0
     for found in _mark.finditer(raw):
-        before = raw[end : found.start()]
-        bare = before.rstrip(_SPACE)
-        if bare.endswith(b","):
-            parts.append(bare[:-1].rstrip(_SPACE))
+        bare = _space_before(raw, end, found.start())
+        if bare > end and raw[bare - 1 : bare] == b",":
+            parts.append(raw[end : _space_before(raw, end, bare - 1)])
             end = found.end()
         elif after := _comma.match(raw, found.end()):
-            parts.append(before)
+            parts.append(raw[end : found.start()])
             end = after.end()
     parts.append(raw[end:])
     return b"".join(parts)
+
+
+def _space_before(raw: bytes, begin: int, at: int) -> int:
+    """Where the white space that ends at `at` begins, not before `begin`."""
+    size = 64
+    while True:
+        stretch = raw[max(begin, at - size) : at]
+        bare = stretch.rstrip(_SPACE)
+        if bare or at - size <= begin:
+            return at - len(stretch) + len(bare)
+        size *= 8
 
 
 def without_marks(message: Any) -> Any:
