@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reflexarc.steps.errors import MalformedError
-from reflexarc.wire.json import decode_strict, split_list, split_object
+from reflexarc.wire.json import MAX_NAME_CHARS, decode_strict, split_list, split_object
 
 values = st.recursive(
     st.none()
@@ -93,3 +93,10 @@ def test_depth_is_limited_exactly() -> None:
 
 def test_a_pair_of_surrogates_is_one_character() -> None:
     assert decode_strict(b'"\\ud83d\\ude00"') == "\U0001f600"
+
+
+def test_a_name_without_end_is_refused_before_it_is_compared() -> None:
+    longest = b'{"%s":1}' % (b"\\u0061" * MAX_NAME_CHARS)
+    assert list(split_object(longest)) == ["a" * MAX_NAME_CHARS]
+    with pytest.raises(MalformedError, match="name over 10000 characters"):
+        split_object(b'{"%s":1}' % (b"a" * (MAX_NAME_CHARS + 1)))

@@ -18,6 +18,8 @@ MAX_DEPTH = 128
 
 MAX_MEMBERS = 1_000
 """Members of an object that `split_object` takes apart."""
+MAX_NAME_CHARS = 10_000
+"""Of a member's name there."""
 
 _members: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(
     dict[str, msgspec.Raw]
@@ -83,6 +85,8 @@ def split_with_spans(
         raise MalformedError(f"{what} is not JSON: {error}") from error
     if len(members) > MAX_MEMBERS:
         raise MalformedError(f"{what} has more than {MAX_MEMBERS} members")
+    if max(map(len, members), default=0) > MAX_NAME_CHARS:
+        raise MalformedError(f"{what} has a member with a name over {MAX_NAME_CHARS} characters")
     return members, _check_unique(text, members, what)
 
 
