@@ -13,6 +13,9 @@ from reflexarc.gateway.converting import Converting
 from reflexarc.gateway.doors import Door, Doors
 from reflexarc.gateway.exchanging import Exchanging
 from reflexarc.gateway.kept_door import KeptDoor
+from reflexarc.gateway.metrics import Metrics
+from reflexarc.gateway.prompt_repair import PromptRepair
+from reflexarc.gateway.pruning import PruneDesk
 from reflexarc.gateway.told import Told
 from reflexarc.store.kept import KeptAnswer
 
@@ -54,7 +57,13 @@ async def test_deleted_at_the_upstream_the_copy_goes_too() -> None:
 
 async def test_what_only_some_readers_accept_passes_to_the_upstream() -> None:
     never: Any = None
-    exchanging = Exchanging(Converting(64), Continuing(Chains(None, 1.0, lambda: 0.0)), never)
+    exchanging = Exchanging(
+        Converting(64),
+        Continuing(Chains(None, 1.0, lambda: 0.0)),
+        never,
+        PromptRepair(b"secret"),
+        PruneDesk((), None, lambda door, grown: None, Metrics(), lambda: 0.0),
+    )
     arrival = Arrival(1, b"r", [], 0.0, never, never)
     door = door_of()
     body = b'{"model":"m","input":"hi","previous_response_id":null,"user":"a","user":"b"}'
