@@ -62,7 +62,7 @@ async def test_what_only_some_readers_accept_passes_to_the_upstream() -> None:
         Continuing(Chains(None, 1.0, lambda: 0.0)),
         never,
         PromptRepair(b"secret"),
-        PruneDesk((), None, lambda door, grown: None, Metrics(), lambda: 0.0),
+        PruneDesk((), None, lambda *_: None, Metrics(), lambda: 0.0),
     )
     arrival = Arrival(1, b"r", [], 0.0, never, never)
     door = door_of()
