@@ -50,6 +50,9 @@ _BOUNDS_MIB = {
     / 2**20,
 }
 """Bodies remembered, prompts to be gone on from, bodies whose rest crosses, steps that wait."""
+_SETTLED_WITHIN_S = 60.0
+_IDLE_S = 0.03
+"""CPU of all processes within `_TOLD_S` when nothing is asked: watches, signs of life."""
 _TOLD_S = 2.5
 """The recorder rests between its writes; after this long it has written what came."""
 
@@ -226,8 +229,8 @@ class _Meter:
     def after(self, turn: int) -> None:
         if turn not in (*self._early, *self._late):
             return
-        time.sleep(_TOLD_S)
         pids = self._pids()
+        _settled(pids)
         self._read[turn] = {name: cpu_s(pid) for name, pid in pids.items()}
         self._mib[turn] = {name: _resident_mib(pid) for name, pid in pids.items()}
 
@@ -240,6 +243,19 @@ class _Meter:
 
         early, late = self._early, self._late
         return Spent(of(*early), of(*late), body_bytes, self._mib[early[1]], self._mib[late[1]])
+
+
+def _settled(pids: dict[str, int]) -> None:
+    """Waits until what these processes do after their answers is done: the recorder rests longer
+    than it works."""
+    until_s = time.monotonic() + _SETTLED_WITHIN_S
+    spent_s = -1.0
+    while time.monotonic() < until_s:
+        time.sleep(_TOLD_S)
+        now_s = sum(cpu_s(pid) for pid in pids.values())
+        if now_s - spent_s < _IDLE_S:
+            return
+        spent_s = now_s
 
 
 def _resident_mib(pid: int) -> float:
