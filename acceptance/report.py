@@ -17,6 +17,10 @@ TARGET = RESULTS.parent / "docs" / "results.md"
 README = RESULTS.parent / "README.md"
 _NUMBERS = re.compile(r"(?<=<!-- numbers -->\n).*?(?=<!-- /numbers -->)", re.DOTALL)
 _HEADLINES = {
+    "context": (
+        "1.1.1", "1.1.2", "1.1.6", "1.1.8", "1.2.2", "2.11", "2.21", "2.31", "3.2", "3.8", "3.9",
+        "4.1.6", "4.1.15", "4.2.15", "5.1",
+    ),
     "spine": ("size", "5.1", "5.2", "6.1"),
     "reflex": (
         "1.1", "1.2", "1.3", "1.4", "1.5", "1.8", "1.10", "1.11", "1.13c", "1.16c", "1.18b",
