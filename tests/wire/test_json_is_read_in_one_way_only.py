@@ -98,5 +98,5 @@ def test_a_pair_of_surrogates_is_one_character() -> None:
 def test_a_name_without_end_is_refused_before_it_is_compared() -> None:
     longest = b'{"%s":1}' % (b"\\u0061" * MAX_NAME_CHARS)
     assert list(split_object(longest)) == ["a" * MAX_NAME_CHARS]
-    with pytest.raises(MalformedError, match="name over 10000 characters"):
+    with pytest.raises(MalformedError, match="name over 100000 characters"):
         split_object(b'{"%s":1}' % (b"a" * (MAX_NAME_CHARS + 1)))

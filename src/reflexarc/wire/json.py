@@ -18,7 +18,7 @@ MAX_DEPTH = 128
 
 MAX_MEMBERS = 1_000
 """Members of an object that `split_object` takes apart."""
-MAX_NAME_CHARS = 10_000
+MAX_NAME_CHARS = 100_000
 """Of a member's name there."""
 
 _members: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(
