@@ -4,7 +4,6 @@ Nothing is decoded but the few bytes that say how large it is.
 """
 
 import base64
-import binascii
 import re
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -87,7 +86,7 @@ def _bytes_of(text: str) -> bytes | None:
     plain = re.sub(r"\s", "", text[:_HEAD_CHARS]).replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(plain[: len(plain) // 4 * 4])
-    except binascii.Error:
+    except ValueError:  # no base64, or letters that no base64 has
         return None
 
 
